@@ -6,6 +6,19 @@
 
 extern crate alloc;
 
+pub mod bundle;
+pub mod canonical_json;
+pub mod capability;
+pub mod command;
+pub mod cursor;
+pub mod decision;
+pub mod delivery;
 pub mod digest;
+pub mod event;
 pub mod ids;
+pub mod outcome;
+pub mod pause;
+pub mod projection;
+pub mod refusal;
 pub mod time;
+pub mod vocabulary;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::BootId;
+use crate::vocabulary::Description;
 
 /// A span in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,6 +74,14 @@ impl Deadline {
             now.wall.max(latest_journalled) >= self.wall
         }
     }
+}
+
+/// Describes the journalled structures of this file.
+pub(crate) fn describe(into: &mut alloc::collections::BTreeMap<&'static str, Description>) {
+    into.insert(
+        "Deadline",
+        Description::Structure(&[("wall", "UnixMillis"), ("boot_id", "BootId"), ("boot", "BootMillis")]),
+    );
 }
 
 #[cfg(test)]
