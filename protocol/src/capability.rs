@@ -167,7 +167,10 @@ impl CapabilityKey {
     /// HMAC-SHA256 over the purpose, a zero byte and `message`.
     #[must_use]
     pub fn mac(&self, purpose: Purpose, message: &[u8]) -> MacDigest {
-        let mut mac = Hmac::<Sha256>::new(&self.0.into());
+        // HMAC pads a key shorter than SHA-256's 64-byte block with zeros (RFC 2104); doing it here keeps this infallible.
+        let mut block = [0_u8; 64];
+        block[..Self::BYTES].copy_from_slice(&self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
         mac.update(purpose.as_str().as_bytes());
         mac.update(&[0]);
         mac.update(message);
