@@ -1,0 +1,28 @@
+//! The shell around the machine: clock, ids, leases, executors, journal. The loop is always
+//! catch up → read clock and ids → `decide` → append (durable, or an error) → `apply` → act.
+
+pub mod bundle;
+pub mod codec;
+mod driver;
+mod engine;
+mod error;
+pub mod executor;
+pub mod history;
+mod home;
+mod inputs;
+mod keys;
+pub mod platform;
+pub mod ports;
+mod probe;
+pub mod project;
+mod shell;
+mod snapshot;
+pub mod story;
+mod view;
+
+pub use engine::{DecisionAnswer, Engine, EngineOptions, StartRequest, Started, check_executor_args};
+pub use error::EngineError;
+pub use executor::Deployment;
+pub use home::Home;
+pub use keys::KeyError;
+pub use view::View;

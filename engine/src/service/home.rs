@@ -1,0 +1,208 @@
+//! The home directory: where things lie, and how they are written so that a crash leaves either all or nothing.
+//!
+//! ```text
+//! journal/                     segments and the commit lock
+//! live/<instance>.live         liveness locks
+//! keys/capability.key          32 bytes, mode 0600
+//! bundles/<version>/           bundles of admitted runs
+//! evidence/<run>/              salt and parameters of a run: protected, deletable
+//! snapshots/<sequence>.json    states, derived
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use journal::vfs::{Mode, Vfs};
+use protocol::capability::{CapabilityKey, Purpose};
+use protocol::digest::{MacDigest, Sha256Digest};
+use protocol::ids::RunId;
+
+/// Largest parameter document, in bytes. Source: RULINGS 40.
+pub const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
+
+/// Largest state kept for a relative postcondition, in bytes.
+pub const MAX_BASELINE_BYTES: usize = 1024 * 1024;
+
+/// The home's folders.
+#[derive(Clone)]
+pub struct Home {
+    root: PathBuf,
+    vfs: Arc<dyn Vfs>,
+}
+
+impl Home {
+    /// A home at `root`, reached through `vfs`. Nothing is touched.
+    #[must_use]
+    pub fn new(root: &Path, vfs: Arc<dyn Vfs>) -> Self {
+        Self { root: root.to_owned(), vfs }
+    }
+
+    /// The file system behind it.
+    #[must_use]
+    pub const fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
+    }
+
+    /// The home itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The journal's folder.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal")
+    }
+
+    /// Liveness locks.
+    #[must_use]
+    pub fn live(&self) -> PathBuf {
+        self.root.join("live")
+    }
+
+    /// Keys.
+    #[must_use]
+    pub fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+
+    /// Snapshots.
+    #[must_use]
+    pub fn snapshots(&self) -> PathBuf {
+        self.root.join("snapshots")
+    }
+
+    /// Folder of all bundles.
+    #[must_use]
+    pub fn bundles(&self) -> PathBuf {
+        self.root.join("bundles")
+    }
+
+    /// Folder of one bundle version.
+    #[must_use]
+    pub fn bundle(&self, version: Sha256Digest) -> PathBuf {
+        self.bundles().join(version.to_string().replace(':', "-"))
+    }
+
+    fn evidence(&self, run: RunId) -> PathBuf {
+        self.root.join("evidence").join(run.to_string())
+    }
+
+    /// Makes the folders, mode 0700.
+    ///
+    /// # Errors
+    /// As the system gives them.
+    pub fn create(&self) -> io::Result<()> {
+        for folder in [
+            self.root.clone(),
+            self.live(),
+            self.keys(),
+            self.snapshots(),
+            self.bundles(),
+            self.root.join("evidence"),
+        ] {
+            self.vfs.create_dir_all(&folder)?;
+        }
+        self.vfs.sync_dir(&self.root)
+    }
+
+    /// Writes a file durably: temporary file, sync, rename, directory sync. Mode 0600.
+    ///
+    /// # Errors
+    /// As the system gives them; the target is then as it was.
+    pub fn write_durably(&self, folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = folder.join(format!("{name}.tmp"));
+        match self.vfs.remove(&temporary) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let file = self.vfs.create_new(&temporary)?;
+        journal::vfs::write_all_at(&*file, bytes, 0)?;
+        file.sync_all()?;
+        drop(file);
+        self.vfs.rename(&temporary, &folder.join(name))?;
+        self.vfs.sync_dir(folder)
+    }
+
+    /// Reads a whole file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As the system gives them; `InvalidData` for a larger file.
+    pub fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let file = self.vfs.open(path, Mode::Read)?;
+        let length = usize::try_from(file.len()?).unwrap_or(usize::MAX);
+        if length > limit {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is larger than its limit"));
+        }
+        let mut bytes = vec![0_u8; length];
+        journal::vfs::read_exact_at(&*file, &mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// Stores a run's salt and parameters, synced, before the event that binds them. Source: RULINGS 22 and 23.
+    ///
+    /// # Errors
+    /// As the system gives them.
+    pub fn store_inputs(&self, run: RunId, salt: &CapabilityKey, parameters: &[u8]) -> io::Result<()> {
+        let folder = self.evidence(run);
+        self.vfs.create_dir_all(&folder)?;
+        self.write_durably(&folder, "salt", salt.expose())?;
+        self.write_durably(&folder, "parameters.json", parameters)?;
+        self.vfs.sync_dir(&self.root.join("evidence"))
+    }
+
+    /// Removes the inputs of a run that was never admitted. Best effort: a leftover is protected and harmless.
+    pub fn discard_inputs(&self, run: RunId) {
+        let folder = self.evidence(run);
+        for name in ["salt", "parameters.json"] {
+            // A leftover file is protected by its mode and bound to no event.
+            let _ = self.vfs.remove(&folder.join(name));
+        }
+    }
+
+    /// A run's salt.
+    ///
+    /// # Errors
+    /// As the system gives them; `NotFound` once it was purged.
+    pub fn salt(&self, run: RunId) -> io::Result<CapabilityKey> {
+        let bytes = self.read(&self.evidence(run).join("salt"), CapabilityKey::BYTES)?;
+        let bytes: [u8; CapabilityKey::BYTES] = bytes
+            .try_into()
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a salt is 32 bytes"))?;
+        Ok(CapabilityKey::new(bytes))
+    }
+
+    /// A run's parameters, in canonical form.
+    ///
+    /// # Errors
+    /// As the system gives them; `NotFound` once they were purged.
+    pub fn parameters(&self, run: RunId) -> io::Result<Vec<u8>> {
+        self.read(&self.evidence(run).join("parameters.json"), MAX_PARAMETERS_BYTES)
+    }
+
+    /// Keeps the state before a step, for one of its relative postconditions. Synced.
+    ///
+    /// # Errors
+    /// As the system gives them.
+    pub fn store_baseline(&self, run: RunId, step: u32, check: usize, bytes: &[u8]) -> io::Result<()> {
+        self.write_durably(&self.evidence(run), &format!("baseline-{step}-{check}"), bytes)
+    }
+
+    /// The state before a step, as it was kept.
+    ///
+    /// # Errors
+    /// As the system gives them; `NotFound` once it was purged.
+    pub fn baseline(&self, run: RunId, step: u32, check: usize) -> io::Result<Vec<u8>> {
+        self.read(&self.evidence(run).join(format!("baseline-{step}-{check}")), MAX_BASELINE_BYTES)
+    }
+}
+
+/// Salted digest of a protected value. Source: RULINGS 22.
+#[must_use]
+pub fn protected_digest(salt: &CapabilityKey, bytes: &[u8]) -> MacDigest {
+    salt.mac(Purpose::ProtectedDigest, bytes)
+}
+
