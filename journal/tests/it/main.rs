@@ -1,0 +1,4 @@
+//! The rules of the journal, tested from outside.
+
+mod append;
+mod support;
