@@ -114,6 +114,9 @@ pub(crate) fn check_closed(closed: &mut [Segment], open: &Segment, bytes_max: u6
         left -= len;
         picked += 1;
     }
+    if picked == 0 {
+        return Ok(());
+    }
     let first = closed.len() - picked;
     let found = Mutex::new(Vec::with_capacity(picked));
     in_parallel(closed[first..].iter_mut().enumerate(), |(n, segment)| {

@@ -164,7 +164,7 @@ fn patiently(file: &dyn VfsFile) -> io::Result<Stored> {
     for _ in 0..16 {
         match read_mark(file)? {
             Stored::Unreadable => std::thread::yield_now(),
-            other => return Ok(other),
+            found @ (Stored::Missing | Stored::Mark(_)) => return Ok(found),
         }
     }
     Ok(Stored::Unreadable)

@@ -62,8 +62,13 @@ impl Log {
         if need <= self.filled {
             return Ok(true);
         }
+        // Another process may have made space and then written nothing.
+        self.filled = self.open.file.len().map_err(IoFailure::new("reading a segment's length"))?;
+        if need <= self.filled {
+            return Ok(true);
+        }
         let generous = self.filled + self.filled.clamp(FILL_BYTES_MIN, FILL_BYTES_MAX);
-        let bounded = generous.min(self.options.segment_bytes_max.max(FILL_BYTES_MIN));
+        let bounded = generous.min(self.options.segment_bytes_max);
         // Generously first, and if that is too much, just what is needed.
         for target in [bounded.max(need), need] {
             if fill(self.open.file.as_ref(), self.filled, target)? {

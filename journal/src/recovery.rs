@@ -124,7 +124,7 @@ pub(crate) fn recover(
 
 fn remove_unfinished(vfs: &dyn Vfs, dir: &Path) -> Result<(), IoFailure> {
     let names = vfs.list(dir).map_err(IoFailure::new("listing the journal"))?;
-    for name in names.iter().filter(|name| name.ends_with(MAKING_SUFFIX)) {
+    for name in names.iter().filter(|name| segment::is_making(name)) {
         vfs.remove(&dir.join(name)).map_err(IoFailure::new("removing a segment in the making"))?;
     }
     Ok(())

@@ -36,6 +36,11 @@ pub(crate) fn parse_name(name: &str) -> Option<Seq> {
     if valid { digits.parse().ok().map(Seq) } else { None }
 }
 
+/// Whether a name is that of a segment in the making.
+pub(crate) fn is_making(name: &str) -> bool {
+    name.strip_suffix(MAKING_SUFFIX).is_some_and(|name| parse_name(name).is_some())
+}
+
 /// Names of the segments in a directory, in order. No directory is no segment.
 pub(crate) fn list(vfs: &dyn Vfs, dir: &Path) -> io::Result<Vec<String>> {
     let mut names = match vfs.list(dir) {

@@ -41,6 +41,17 @@ pub enum FileSystem {
     Network(&'static str),
 }
 
+/// What stands at a path, links not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it is a regular file; a symbolic link is none.
+    pub is_file: bool,
+    /// Permission bits.
+    pub mode: u32,
+    /// Bytes in it.
+    pub len: u64,
+}
+
 /// A file system.
 pub trait Vfs: Send + Sync {
     /// Opens a file.
@@ -60,6 +71,18 @@ pub trait Vfs: Send + Sync {
     /// # Errors
     /// As the system gives them.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name, and fails rather than replace another. Durable only after [`Vfs::sync_dir`].
+    ///
+    /// # Errors
+    /// `AlreadyExists` when the new name is taken; else as the system gives them.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// What stands at `path`, links not followed.
+    ///
+    /// # Errors
+    /// As the system gives them.
+    fn inspect(&self, path: &Path) -> io::Result<Found>;
 
     /// Removes a file. Durable only after [`Vfs::sync_dir`].
     ///
@@ -197,7 +220,10 @@ pub(crate) fn read_up_to(file: &dyn VfsFile, buf: &mut [u8], offset: u64) -> io:
 }
 
 /// Fills `buf`, or fails.
-pub(crate) fn read_exact(file: &dyn VfsFile, buf: &mut [u8], offset: u64) -> io::Result<()> {
+///
+/// # Errors
+/// `UnexpectedEof` when the file ends before; else as the system gives them.
+pub fn read_exact(file: &dyn VfsFile, buf: &mut [u8], offset: u64) -> io::Result<()> {
     if read_up_to(file, buf, offset)? == buf.len() {
         Ok(())
     } else {
@@ -206,7 +232,10 @@ pub(crate) fn read_exact(file: &dyn VfsFile, buf: &mut [u8], offset: u64) -> io:
 }
 
 /// Writes all of `buf`, or fails.
-pub(crate) fn write_all(file: &dyn VfsFile, buf: &[u8], offset: u64) -> io::Result<()> {
+///
+/// # Errors
+/// `WriteZero` when the file takes no more; else as the system gives them. A part may have been written.
+pub fn write_all(file: &dyn VfsFile, buf: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < buf.len() {
         match file.write_at(&buf[done..], offset + done as u64) {

@@ -284,7 +284,7 @@ impl Commit<'_> {
 }
 
 /// Where one waiter gets its result. Dropped without one, it says that the journal is closed.
-pub(crate) struct Promise<T>(Arc<Slot<T>>);
+pub(crate) struct Promise<T>(Option<Arc<Slot<T>>>);
 
 pub(crate) struct Slot<T> {
     result: Mutex<Option<Result<T, AppendError>>>,
@@ -293,7 +293,7 @@ pub(crate) struct Slot<T> {
 
 pub(crate) fn promise<T>() -> (Promise<T>, Arc<Slot<T>>) {
     let slot = Arc::new(Slot { result: Mutex::new(None), ready: Condvar::new() });
-    (Promise(Arc::clone(&slot)), slot)
+    (Promise(Some(Arc::clone(&slot))), slot)
 }
 
 impl<T> Slot<T> {
@@ -309,24 +309,21 @@ impl<T> Slot<T> {
 }
 
 impl<T> Promise<T> {
-    pub(crate) fn keep(self, result: Result<T, AppendError>) {
-        self.set(result);
+    pub(crate) fn keep(mut self, result: Result<T, AppendError>) {
+        self.settle(result);
     }
 
-    fn set(&self, result: Result<T, AppendError>) {
-        let mut slot = hold(&self.0.result);
-        if slot.is_none() {
-            *slot = Some(result);
-            drop(slot);
-            self.0.ready.notify_one();
+    fn settle(&mut self, result: Result<T, AppendError>) {
+        if let Some(slot) = self.0.take() {
+            *hold(&slot.result) = Some(result);
+            slot.ready.notify_one();
         }
     }
 }
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        // After `keep` the waiter may have taken its result and gone; nobody looks again then.
-        self.set(Err(AppendError::Closed));
+        self.settle(Err(AppendError::Closed));
     }
 }
 
@@ -559,8 +556,10 @@ impl<M: Machine> Writer<M> {
     /// Before a block: a new segment if this one is full, and space for what was promised. A full disk is not an
     /// error here; pushes find out.
     fn make_room(&mut self) -> Result<(), AppendError> {
-        let want = self.machine.reserved_bytes().saturating_add(LOW_WATER_BYTES);
-        let room = ROOM_BYTES_MAX.min(self.log.options.segment_bytes_max / 4);
+        // Small segments, as in tests, stay small.
+        let limit = self.log.options.segment_bytes_max / 4;
+        let want = self.machine.reserved_bytes().saturating_add(LOW_WATER_BYTES.min(limit));
+        let room = ROOM_BYTES_MAX.min(limit);
         self.log.rotate_if_full(&self.lock, room, want).map_err(AppendError::Poisoned)?;
         self.log.ensure_space(want).map(|_| ()).map_err(AppendError::Poisoned)
     }

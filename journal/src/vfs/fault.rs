@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{FileIdentity, FileSystem, Mode, Vfs, VfsFile};
+use super::{FileIdentity, FileSystem, Found, Mode, Vfs, VfsFile};
 
 /// An operation that changes something, or reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +132,14 @@ impl Vfs for FaultVfs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.around(Operation::Rename, to, |inner| inner.rename(from, to))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.around(Operation::Rename, to, |inner| inner.link(from, to))
+    }
+
+    fn inspect(&self, path: &Path) -> io::Result<Found> {
+        self.inner.inspect(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use protocol::ids::BootId;
 
-use super::{FileIdentity, FileSystem, Mode, Vfs, VfsFile};
+use super::{FileIdentity, FileSystem, Found, Mode, Vfs, VfsFile};
 use crate::lock;
 
 /// The files of this machine.
@@ -39,6 +39,15 @@ impl Vfs for OsVfs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
+    }
+
+    fn inspect(&self, path: &Path) -> io::Result<Found> {
+        let metadata = std::fs::symlink_metadata(path)?;
+        Ok(Found { is_file: metadata.is_file(), mode: metadata.mode() & 0o7777, len: metadata.len() })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
