@@ -8,6 +8,7 @@ pub mod capability;
 pub mod context;
 pub mod decision;
 pub mod lease;
+pub mod lineage;
 pub mod outcome;
 pub mod pause;
 pub mod run;
@@ -113,17 +114,23 @@ pub fn decide(state: &State, command: &Command, cx: &Context<'_>) -> Result<Deci
     match command {
         Command::StartRun(request) => run::start(state, request, cx),
         Command::Cancel { run, author } => run::cancel(state, *run, author, cx),
-        Command::Acquire { run, limit, recheck, author } => run::acquire(state, *run, *limit, *recheck, author, cx),
+        Command::Acquire { run, limit, recheck, author } => {
+            run::acquire(state, *run, *limit, *recheck, author, cx)
+        }
         Command::Release { run, token } => lease::release(state, *run, *token),
-        Command::BeginStep { run, token, step, action } => step::begin(state, *run, *token, step, *action, cx),
-        Command::RecordReceipt { run, token, delivery, outcome, reason, evidence, seen } => step::record_receipt(
-            state,
-            *run,
-            *token,
-            *delivery,
-            &step::Receipt { outcome: *outcome, reason: *reason, evidence: *evidence, seen },
-            cx,
-        ),
+        Command::BeginStep { run, token, step, action } => {
+            step::begin(state, *run, *token, step, *action, cx)
+        }
+        Command::RecordReceipt { run, token, delivery, outcome, reason, evidence, seen } => {
+            step::record_receipt(
+                state,
+                *run,
+                *token,
+                *delivery,
+                &step::Receipt { outcome: *outcome, reason: *reason, evidence: *evidence, seen },
+                cx,
+            )
+        }
         Command::CommitStep { run, token, step, kind, verified } => {
             step::commit(state, *run, *token, step, *kind, verified, cx)
         }
@@ -150,7 +157,8 @@ pub fn decide(state: &State, command: &Command, cx: &Context<'_>) -> Result<Deci
 }
 
 /// As [`decide`], with the audit record of a refusal: every refused decision, and every write by a fenced holder, is
-/// itself a fact. Refusals of malformed and unknown requests are counted by the service instead (RULINGS 16).
+/// itself a fact. Refusals of malformed and unknown requests are counted by the service instead; without room for the record the
+/// refusal is answered all the same (RULINGS 7 and 16).
 #[must_use]
 pub fn decide_audited(state: &State, command: &Command, cx: &Context<'_>) -> Decided {
     let mut decided = match decide(state, command, cx) {
@@ -158,6 +166,7 @@ pub fn decide_audited(state: &State, command: &Command, cx: &Context<'_>) -> Dec
         Err(refusal) => Decided::silent(Answer::Refused(refusal)),
     };
     if let Answer::Refused(refusal) = &decided.answer
+        && step::check_space(state, 0, cx).is_ok()
         && let Some(record) = refusal_record(state, command, refusal)
     {
         decided.events.push(record.into());
@@ -184,9 +193,14 @@ fn refusal_record(state: &State, command: &Command, refusal: &Refusal) -> Option
         | Command::Stop { run, .. }
         | Command::FinishDecision { run, .. }
         | Command::LoseDecision { run, .. }
-        | Command::Release { run, .. } => matches!(refusal, Refusal::Fenced { .. } | Refusal::StandDown).then(|| {
-            RefusalRecorded { code: refusal.code(), run: Some(*run), pause: None, action: None, author: None }
-        }),
+        | Command::Release { run, .. } => matches!(refusal, Refusal::Fenced { .. } | Refusal::StandDown)
+            .then(|| RefusalRecorded {
+                code: refusal.code(),
+                run: Some(*run),
+                pause: None,
+                action: None,
+                author: None,
+            }),
         Command::StartRun(_)
         | Command::Cancel { .. }
         | Command::Acquire { .. }
@@ -245,3 +259,6 @@ fn on_run(state: &mut State, run: RunId, entry: &Entry) {
         work::apply(run, entry);
     }
 }
+
+#[cfg(test)]
+mod tests;
