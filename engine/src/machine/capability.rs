@@ -10,12 +10,14 @@ use protocol::event::CapabilityIssued;
 use protocol::refusal::Refusal;
 
 use super::context::Context;
+use super::lineage;
 use super::pause::allowed_actions;
 use super::state::{Pause, Run};
 use super::work::Work;
 
 /// Issues the next capability of the run's open pause; the one before is retired. Without a key nothing is issued, and
-/// every decision on the pause answers `capability_invalid` until the key is back.
+/// every decision on the pause answers `capability_invalid`; once the key is back, the next look at the pause issues one
+/// ([`issue_if_none`]).
 pub(super) fn issue(work: &mut Work<'_, '_>) {
     let (Some(pause), Some(key)) = (&work.run.pause, work.cx.key) else { return };
     let claims = claims(&work.run, pause, work.run.capabilities.saturating_add(1), work.cx);
@@ -58,6 +60,16 @@ fn transition(run: &Run) -> Transition {
     if run.cursor.next().step() >= run.admitted.steps { Transition::Finish } else { Transition::NextStep }
 }
 
+/// Issues a capability for an open pause that has none because the key was missing when it was opened. Says whether it
+/// did.
+pub(super) fn issue_if_none(work: &mut Work<'_, '_>) -> bool {
+    let before = work.run.capabilities;
+    if work.run.pause.as_ref().is_some_and(|pause| pause.capability.is_none()) {
+        issue(work);
+    }
+    work.run.capabilities != before
+}
+
 /// Rows 7 and 8 of the decision table: the presented digest is the current capability's, and its signature verifies.
 pub(super) fn check_presented<'p>(
     pause: &'p Pause,
@@ -77,9 +89,14 @@ pub(super) fn check_presented<'p>(
 /// Rows 11 and 12: bundle, pause, lineage, cursor, parameters and policy are what the capability was issued for.
 ///
 /// What lies in files comes from `cx.live`, read just now. A policy can be compared only where this process has a
-/// deployment; without one, row 15 answers for the actions that need it. The delivery state is not compared: a delivery
+/// deployment; without one it has no executor either, and row 15 answers for the actions that need it. The delivery state is not compared: a delivery
 /// that becomes uncertain does not retire the capability (RULINGS 14).
-pub(super) fn check_unchanged(run: &Run, pause: &Pause, capability: &Capability, cx: &Context<'_>) -> Result<(), Refusal> {
+pub(super) fn check_unchanged(
+    run: &Run,
+    pause: &Pause,
+    capability: &Capability,
+    cx: &Context<'_>,
+) -> Result<(), Refusal> {
     let claims = &capability.claims;
     if cx.live.bundle != Some(claims.bundle) || run.admitted.bundle != claims.bundle {
         return Err(Refusal::BundleMismatch);
@@ -94,6 +111,7 @@ pub(super) fn check_unchanged(run: &Run, pause: &Pause, capability: &Capability,
         && claims.transition == transition(run)
         && claims.parameters == run.admitted.parameters
         && cx.live.parameters == Some(claims.parameters)
-        && cx.live.policy.is_none_or(|policy| policy == claims.policy);
+        && cx.live.policy.map_or(!cx.live.executor, |policy| policy == claims.policy)
+        && lineage::is_proven(run);
     if unchanged { Ok(()) } else { Err(Refusal::StateDiverged) }
 }

@@ -23,7 +23,8 @@ pub struct Context<'a> {
     pub instance: InstanceId,
     /// Ids that nobody has used.
     pub fresh: FreshIds,
-    /// Processes whose liveness lock is held, among the holders of leases on open runs; the asking one included.
+    /// Processes whose liveness lock is held, among those that [`State::watched`](super::State::watched) names; the
+    /// asking one included. Leaving out a process that lives would let an absence be proven while it can still act.
     pub alive: &'a BTreeSet<InstanceId>,
     /// The home's capability key.
     pub key: Option<&'a CapabilityKey>,
@@ -93,6 +94,8 @@ pub struct LiveFacts {
     pub policy: Option<Sha256Digest>,
     /// Whether this process has an executor for the run.
     pub executor: bool,
+    /// Whether a child of an executor that acted on this run still holds the lock that it inherited (RULINGS 1).
+    pub child_lives: bool,
 }
 
 /// Limits of the machine. Defaults and ranges: the table of limits (RULINGS 40).

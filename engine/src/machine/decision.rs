@@ -4,13 +4,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use protocol::capability::Capability;
 use protocol::command::{LiveFinding, Verified};
 use protocol::decision::{Action, DecisionRequest};
-use protocol::delivery::{DeliveryState, Settlement};
+use protocol::delivery::{DeliveryState, EffectStatus, Settlement};
 use protocol::event::{
-    Author, CheckpointKind, DecisionFinished, DecisionOutcome, DecisionPrepared, DecisionRecorded, DecisionStarted,
-    DeliverySettled, DeliveryUncertain, EffectReading, LeaseReleased, PauseClosed, PauseExpired, StandDownRequested,
-    StepFacts,
+    Author, CheckpointKind, DecisionFinished, DecisionOutcome, DecisionPrepared, DecisionRecorded,
+    DecisionStarted, DeliverySettled, DeliveryUncertain, EffectReading, LeaseReleased, PauseClosed,
+    PauseExpired, StandDownRequested, StepFacts,
 };
 use protocol::ids::{DecisionId, IdempotencyKey, LeaseToken, RunId};
 use protocol::pause::{Reason, Resolution};
@@ -19,9 +20,9 @@ use protocol::time::{Deadline, Millis};
 
 use super::context::Context;
 use super::outcome::{self, Ending};
-use super::state::{Decision, Phase, Run, State};
+use super::state::{Decision, Pause, Phase, Run, State};
 use super::work::Work;
-use super::{Answer, Decided, capability, lease, pause, step};
+use super::{Answer, Decided, capability, lease, pause, run, step};
 
 /// Judges a decision request. The first row that fails is the answer.
 pub(super) fn decide(
@@ -80,12 +81,15 @@ pub(super) fn decide(
         });
     };
 
-    // Rows 7 and 8: the capability.
+    // Rows 7 and 8: the capability. A pause that has none was opened while the key was missing.
+    let mut work = Work::on(run, cx);
+    if capability::issue_if_none(&mut work) {
+        return Ok(refused_after(work.events, Refusal::StaleCapability));
+    }
     let presented = capability::check_presented(open, request.capability_digest, cx)?;
 
     // What a lost holder left behind comes to light here, before anything is judged by it.
     let held = lease::is_held(run, cx, state);
-    let mut work = Work::on(run, cx);
     if !held {
         lease::settle_lost_holder(&mut work);
     }
@@ -122,43 +126,66 @@ pub(super) fn decide(
     if bars {
         return Ok(refused_after(work.events, Refusal::PauseExpired { current: None }));
     }
-    let capability_expired = request.action.needs_executor()
-        && presented.claims.expires.has_passed(&cx.now, state.latest_wall);
+    let capability_expired =
+        request.action.needs_executor() && presented.claims.expires.has_passed(&cx.now, state.latest_wall);
 
-    // Rows 11 and 12: nothing that the capability binds has changed.
-    if let Err(refusal) = capability::check_unchanged(run, open, presented, cx) {
+    // Rows 11 to 15. A capability that fails on its expiry alone is issued anew (RULINGS 15).
+    let later = later_rows(run, open, presented, request.action, held, cx);
+    if capability_expired {
+        let current = match later {
+            Ok(()) => {
+                step::check_space(state, 0, cx)?;
+                capability::issue(&mut work);
+                work.run.pause.as_ref().and_then(|open| open.capability.as_ref()).map(|next| next.digest())
+            }
+            Err(_) => None,
+        };
+        return Ok(refused_after(work.events, Refusal::PauseExpired { current }));
+    }
+    if let Err(refusal) = later {
+        if refusal == Refusal::Busy && asks_to_stand_down(&work.run, request.action, may_preempt, cx) {
+            work.push(StandDownRequested { run: run.id(), by: cx.instance });
+        }
         return Ok(refused_after(work.events, refusal));
     }
 
     match request.action {
-        Action::Teach | Action::Escalate => {}
-        // Row 14: the lease.
-        Action::Reject if held => {
-            if may_preempt && run.stand_down != Some(cx.instance) {
-                work.push(StandDownRequested { run: run.id(), by: cx.instance });
-            }
-            return Ok(refused_after(work.events, Refusal::Busy));
+        Action::Teach | Action::Escalate | Action::Reject => {
+            step::check_space(state, 0, cx)?;
+            Ok(record(work, request, author))
         }
-        Action::Continue | Action::Skip | Action::Reconcile if held => return Err(Refusal::Busy),
-        Action::Continue | Action::Skip | Action::Reconcile | Action::Reject => {}
-    }
-
-    // Row 10 again: a capability that failed on its expiry alone is issued anew.
-    if capability_expired {
-        capability::issue(&mut work);
-        let current = work.run.pause.as_ref().and_then(|open| open.capability.as_ref()).map(|next| next.digest());
-        return Ok(refused_after(work.events, Refusal::PauseExpired { current }));
-    }
-
-    // Row 15: the executor.
-    if request.action.needs_executor() && !cx.live.executor {
-        return Ok(refused_after(work.events, Refusal::ExecutorMissing));
-    }
-
-    match request.action {
-        Action::Teach | Action::Escalate => Ok(record(work, request, author, None)),
-        Action::Reject => Ok(record(work, request, author, Some(open.opened.pause))),
         Action::Continue | Action::Skip | Action::Reconcile => prepare(state, work, request, author, cx),
+    }
+}
+
+/// Rows 11 to 15: bundle, what the capability binds, the lease, the executor.
+fn later_rows(
+    run: &Run,
+    open: &Pause,
+    presented: &Capability,
+    action: Action,
+    held: bool,
+    cx: &Context<'_>,
+) -> Result<(), Refusal> {
+    capability::check_unchanged(run, open, presented, cx)?;
+    let needs_lease = match action {
+        Action::Teach | Action::Escalate => false,
+        Action::Continue | Action::Skip | Action::Reject | Action::Reconcile => true,
+    };
+    if needs_lease && held {
+        return Err(Refusal::Busy);
+    }
+    if action.needs_executor() && !cx.live.executor {
+        return Err(Refusal::ExecutorMissing);
+    }
+    Ok(())
+}
+
+/// Whether a reject that found the lease held asks its holder, which has not crossed, to stand down.
+fn asks_to_stand_down(run: &Run, action: Action, may_preempt: bool, cx: &Context<'_>) -> bool {
+    match action {
+        Action::Reject => may_preempt && run.stand_down != Some(cx.instance),
+        Action::Continue | Action::Skip | Action::Teach | Action::Escalate | Action::Reconcile => false,
     }
 }
 
@@ -171,7 +198,9 @@ fn uncertain(absent_after: Deadline, cx: &Context<'_>, state: &State) -> Refusal
 }
 
 fn uncertain_run(run: &Run, cx: &Context<'_>, state: &State) -> Refusal {
-    Refusal::DeliveryUncertain { retry_after: remaining(absent_after(run), cx, state) }
+    Refusal::DeliveryUncertain {
+        retry_after: absent_after(run).and_then(|deadline| remaining(deadline, cx, state)),
+    }
 }
 
 /// How long until `deadline`, by the clock that judges it; none once it has passed.
@@ -187,12 +216,7 @@ fn remaining(deadline: Deadline, cx: &Context<'_>, state: &State) -> Option<Mill
 }
 
 /// Teach, escalate and reject are terminal as they are admitted: the record and its effect on the run are one block.
-fn record(
-    mut work: Work<'_, '_>,
-    request: &DecisionRequest,
-    author: &Author,
-    reject: Option<protocol::ids::PauseId>,
-) -> Decided {
+fn record(mut work: Work<'_, '_>, request: &DecisionRequest, author: &Author) -> Decided {
     let Some(open) = work.run.pause.clone() else {
         unreachable!("the pause was found open in this command, and nothing closed it")
     };
@@ -210,10 +234,14 @@ fn record(
         author: author.clone(),
     });
     let decision = recorded(&work.run, &request.idempotency_key);
-    if let Some(pause) = reject {
+    let ends_the_run = match request.action {
+        Action::Reject => true,
+        Action::Continue | Action::Skip | Action::Teach | Action::Escalate | Action::Reconcile => false,
+    };
+    if ends_the_run {
         work.push(PauseClosed {
             run: work.run.id(),
-            pause,
+            pause: open.opened.pause,
             resolution: Resolution::Rejected,
             author: author.clone(),
         });
@@ -292,89 +320,138 @@ pub(super) fn finish(
     let (Some((key, decision)), Some(open)) = (in_flight(run, decision), &run.pause) else {
         return Err(Refusal::WrongPhase);
     };
-    let facts = open.opened.step.clone();
-    let mut ending = Closing {
+    let ending = Closing {
         work: Work::on(run, cx),
         token,
         key: key.clone(),
         decision: decision.clone(),
-        step: facts,
+        step: open.opened.step.clone(),
         token_kept: false,
     };
-    let done = match (decision.action, finding) {
-        (Action::Continue, LiveFinding::Verified(verified)) if step::all_confirmed(&ending.step, verified) => {
-            ending.complete(CheckpointKind::Human, verified, Resolution::Continued)
+    match decision.action {
+        Action::Continue => Ok(finish_continue(ending, open, finding)),
+        Action::Skip => Ok(finish_skip(ending, open, finding)),
+        Action::Reconcile => Ok(finish_reconcile(ending, open, finding, state)),
+        Action::Reject | Action::Teach | Action::Escalate => Err(Refusal::WrongPhase),
+    }
+}
+
+fn finish_continue(ending: Closing<'_, '_>, open: &Pause, finding: &LiveFinding) -> Decided {
+    match finding {
+        LiveFinding::Verified(verified) if step::all_confirmed(&ending.step, verified) => {
+            let completed = at_the_halt(open, verified.effects.clone());
+            ending.complete(CheckpointKind::Human, &completed, Resolution::Continued)
         }
-        (Action::Skip, LiveFinding::GuardUnmet) => {
-            let skipped = Verified {
-                effects: Vec::new(),
-                identity_status: open.opened.identity_status,
-                identity: open.opened.identity,
-            };
+        LiveFinding::Verified(_)
+        | LiveFinding::GuardUnmet
+        | LiveFinding::GuardHolds
+        | LiveFinding::Absent(_)
+        | LiveFinding::NotVerified => ending.refuse(RefusalCode::NotVerified),
+    }
+}
+
+fn finish_skip(ending: Closing<'_, '_>, open: &Pause, finding: &LiveFinding) -> Decided {
+    match finding {
+        LiveFinding::GuardUnmet => {
+            let skipped = at_the_halt(open, Vec::new());
             ending.complete(CheckpointKind::Skipped, &skipped, Resolution::Skipped)
         }
-        (Action::Skip, LiveFinding::GuardHolds) => ending.refuse(RefusalCode::GuardHolds, None),
-        (Action::Reconcile, LiveFinding::Verified(verified))
+        LiveFinding::GuardHolds => ending.refuse(RefusalCode::GuardHolds),
+        LiveFinding::Verified(_) | LiveFinding::Absent(_) | LiveFinding::NotVerified => {
+            ending.refuse(RefusalCode::NotVerified)
+        }
+    }
+}
+
+fn finish_reconcile(
+    mut ending: Closing<'_, '_>,
+    open: &Pause,
+    finding: &LiveFinding,
+    state: &State,
+) -> Decided {
+    match finding {
+        LiveFinding::Verified(verified)
             if ending.step.effects > 0 && step::all_confirmed(&ending.step, verified) =>
         {
-            let kind =
-                if run.crossing.is_some() { CheckpointKind::Reconciled } else { CheckpointKind::Human };
             ending.settle(Settlement::Confirmed, verified.effects.clone());
-            ending.complete(kind, verified, Resolution::Reconciled)
-        }
-        (Action::Reconcile, LiveFinding::Absent(effects)) => {
-            if absence_is_proven(run, cx, state) {
-                ending.absent(effects)
+            let engine_acted = ending.work.run.crossing.is_some();
+            let kind = if engine_acted { CheckpointKind::Reconciled } else { CheckpointKind::Human };
+            let completed = if engine_acted && open.opened.identity.is_none() {
+                verified.clone()
             } else {
-                let refusal = uncertain_run(run, cx, state);
-                ending.refuse(RefusalCode::DeliveryUncertain, Some(refusal))
-            }
+                at_the_halt(open, verified.effects.clone())
+            };
+            ending.complete(kind, &completed, Resolution::Reconciled)
         }
-        (
-            Action::Continue | Action::Skip | Action::Reconcile,
-            LiveFinding::Verified(_)
-            | LiveFinding::GuardUnmet
-            | LiveFinding::GuardHolds
-            | LiveFinding::Absent(_)
-            | LiveFinding::NotVerified,
-        ) => ending.refuse(RefusalCode::NotVerified, None),
-        (Action::Reject | Action::Teach | Action::Escalate, _) => return Err(Refusal::WrongPhase),
-    };
-    Ok(done)
+        LiveFinding::Absent(effects) if shows_absence(&ending.work.run, &ending.step, effects) => {
+            let cx = ending.work.cx;
+            if absence_is_proven(&ending.work.run, cx, state) {
+                return ending.absent(effects);
+            }
+            let refusal = uncertain_run(&ending.work.run, cx, state);
+            let refused = ending.refuse(RefusalCode::DeliveryUncertain);
+            refused_after(refused.events, refusal)
+        }
+        LiveFinding::Verified(_)
+        | LiveFinding::GuardUnmet
+        | LiveFinding::GuardHolds
+        | LiveFinding::Absent(_)
+        | LiveFinding::NotVerified => ending.refuse(RefusalCode::NotVerified),
+    }
+}
+
+/// What a checkpoint records of a step that somebody else completed: its effects as read now, and the identity as the
+/// engine captured it at the halt, for by now the application may show another record.
+fn at_the_halt(open: &Pause, effects: Vec<EffectReading>) -> Verified {
+    Verified { effects, identity_status: open.opened.identity_status, identity: open.opened.identity }
+}
+
+/// Whether the reads bear out that nothing was delivered. Where the engine crossed, every effect must be declared, read
+/// and absent: no evidence is not absence. Where it never acted, it is enough that the reads worked.
+fn shows_absence(run: &Run, step: &StepFacts, effects: &[EffectReading]) -> bool {
+    if effects.len() != step.effects as usize {
+        return false;
+    }
+    if run.crossing.is_some() {
+        step.effects > 0
+            && step.attested == 0
+            && effects.iter().all(|reading| reading.status == EffectStatus::Absent)
+    } else {
+        effects.iter().all(|reading| match reading.status {
+            EffectStatus::Confirmed | EffectStatus::Absent | EffectStatus::Refuted => true,
+            EffectStatus::Indeterminate | EffectStatus::Unverifiable => false,
+        })
+    }
 }
 
 fn in_flight(run: &Run, id: DecisionId) -> Option<(&IdempotencyKey, &Decision)> {
     run.decision_in_flight().filter(|(_, decision)| decision.id == id)
 }
 
-/// Whether nothing of the uncertain deliveries can still act: each executor returned or its holder is gone, and each
-/// one's limit and the settle time have passed. Source: RULINGS 1.
+/// Whether nothing of the uncertain deliveries can still act: each executor returned or its holder is gone, no child
+/// lives on, and each one's limit and the settle time have passed. Source: RULINGS 1.
 fn absence_is_proven(run: &Run, cx: &Context<'_>, state: &State) -> bool {
+    let over = |deadline: &Deadline| deadline.has_passed(&cx.now, state.latest_wall);
     let step_cannot_act = run.crossing.as_ref().is_none_or(|crossing| {
-        (crossing.receipt.is_some() || !cx.lives(crossing.holder))
-            && crossing.absent_after.has_passed(&cx.now, state.latest_wall)
+        (crossing.receipt.is_some() || !cx.lives(crossing.holder)) && over(&crossing.absent_after)
     });
     let decisions_cannot_act = run.uncertain_decisions().all(|(_, decision)| match &decision.phase {
-        Phase::Uncertain { holder, absent_after } => {
-            (!cx.lives(*holder) || *holder == cx.instance)
-                && absent_after.has_passed(&cx.now, state.latest_wall)
+        Phase::Uncertain { holder, absent_after, given_up } => {
+            (*given_up || !cx.lives(*holder)) && over(absent_after)
         }
         Phase::Prepared | Phase::Started { .. } | Phase::Terminal { .. } => true,
     });
-    step_cannot_act && decisions_cannot_act
+    step_cannot_act && decisions_cannot_act && !cx.live.child_lives
 }
 
 /// The latest moment after which absence could be proven, over everything that is uncertain.
-fn absent_after(run: &Run) -> Deadline {
+fn absent_after(run: &Run) -> Option<Deadline> {
     let crossing = run.crossing.as_ref().map(|crossing| crossing.absent_after);
     let decisions = run.uncertain_decisions().filter_map(|(_, decision)| match &decision.phase {
         Phase::Uncertain { absent_after, .. } => Some(*absent_after),
         Phase::Prepared | Phase::Started { .. } | Phase::Terminal { .. } => None,
     });
-    match crossing.into_iter().chain(decisions).max_by_key(|deadline| (deadline.wall, deadline.boot)) {
-        Some(deadline) => deadline,
-        None => unreachable!("asked only of a run with an uncertain delivery"),
-    }
+    crossing.into_iter().chain(decisions).max_by_key(|deadline| (deadline.wall, deadline.boot))
 }
 
 /// The block that ends a decision.
@@ -401,10 +478,6 @@ impl Closing<'_, '_> {
 
     /// Ends every uncertain decision on the run with what this reconcile proved.
     fn settle(&mut self, settlement: Settlement, effects: Vec<EffectReading>) {
-        let outcome = match settlement {
-            Settlement::Confirmed => DecisionOutcome::Completed,
-            Settlement::Absent => DecisionOutcome::NotDelivered,
-        };
         self.work.push(DeliverySettled {
             run: self.work.run.id(),
             delivery: self.work.run.crossing.as_ref().map(|crossing| crossing.delivery),
@@ -412,15 +485,31 @@ impl Closing<'_, '_> {
             decision: self.decision.id,
             effects,
         });
-        let open: Vec<_> =
-            self.work.run.uncertain_decisions().map(|(key, decision)| (key.clone(), decision.id)).collect();
-        for (key, decision) in open {
+        let open: Vec<_> = self
+            .work
+            .run
+            .uncertain_decisions()
+            .map(|(key, decision)| (key.clone(), decision.id, decision.action))
+            .collect();
+        for (key, decision, action) in open {
+            let (outcome, refusal) = match settlement {
+                Settlement::Confirmed => match action {
+                    // The step is done, so it was not skipped.
+                    Action::Skip => (DecisionOutcome::Refused, Some(RefusalCode::NotVerified)),
+                    Action::Continue
+                    | Action::Reject
+                    | Action::Teach
+                    | Action::Escalate
+                    | Action::Reconcile => (DecisionOutcome::Completed, None),
+                },
+                Settlement::Absent => (DecisionOutcome::NotDelivered, None),
+            };
             self.work.push(DecisionFinished {
                 decision,
                 run: self.work.run.id(),
                 key,
                 outcome,
-                refusal: None,
+                refusal,
                 settled_by: Some(self.decision.id),
             });
         }
@@ -442,21 +531,23 @@ impl Closing<'_, '_> {
     fn absent(mut self, effects: &[EffectReading]) -> Decided {
         self.settle(Settlement::Absent, effects.to_vec());
         self.finished(DecisionOutcome::NotDelivered, None);
-        capability::issue(&mut self.work);
-        self.release();
+        if run::end_if_canceled(&mut self.work).is_none() {
+            capability::issue(&mut self.work);
+            self.release();
+        }
         let decision = recorded(&self.work.run, &self.key);
         self.answer(decision)
     }
 
-    /// The live state did not bear the decision out. That is its terminal outcome; the pause stays open (RULINGS 13).
-    fn refuse(mut self, code: RefusalCode, refusal: Option<Refusal>) -> Decided {
+    /// The live state did not bear the decision out. That is its terminal outcome; the pause stays open (RULINGS 13),
+    /// unless somebody asked for the run's end meanwhile.
+    fn refuse(mut self, code: RefusalCode) -> Decided {
         self.finished(DecisionOutcome::Refused, Some(code));
-        self.release();
-        let decision = recorded(&self.work.run, &self.key);
-        match refusal {
-            Some(refusal) => refused_after(self.work.events, refusal),
-            None => self.answer(decision),
+        if run::end_if_canceled(&mut self.work).is_none() {
+            self.release();
         }
+        let decision = recorded(&self.work.run, &self.key);
+        self.answer(decision)
     }
 
     fn close(&mut self, resolution: Resolution) {

@@ -12,15 +12,14 @@ use protocol::refusal::Refusal;
 use protocol::time::Millis;
 
 use super::context::Context;
-use super::state::{Phase, Run, State};
+use super::state::{Run, State};
 use super::work::Work;
 use super::{Answer, Decided, pause};
 
 /// Whether another command may not touch the run now: its holder lives and its grant has not run out.
 pub(super) fn is_held(run: &Run, cx: &Context<'_>, state: &State) -> bool {
-    run.lease.is_some_and(|lease| {
-        cx.lives(lease.holder) && !lease.until.has_passed(&cx.now, state.latest_wall)
-    })
+    run.lease
+        .is_some_and(|lease| cx.lives(lease.holder) && !lease.until.has_passed(&cx.now, state.latest_wall))
 }
 
 /// Puts down what the end of a holder means for what it was doing. Call only when the lease is not held.
@@ -147,13 +146,9 @@ pub(super) fn release(state: &State, run: RunId, token: LeaseToken) -> Result<De
     if held.lease.is_none_or(|lease| lease.token != token) {
         return Ok(Decided::silent(Answer::Recorded));
     }
-    let crossing_open = held.pause.is_none()
-        && held.crossing.as_ref().is_some_and(|crossing| crossing.receipt.is_none());
-    let deciding = held.decisions.values().any(|decision| match decision.phase {
-        Phase::Started { .. } => true,
-        Phase::Prepared | Phase::Uncertain { .. } | Phase::Terminal { .. } => false,
-    });
-    if crossing_open || deciding {
+    let crossing_open =
+        held.pause.is_none() && held.crossing.as_ref().is_some_and(|crossing| crossing.receipt.is_none());
+    if crossing_open || held.decision_in_flight().is_some() {
         return Err(Refusal::WrongPhase);
     }
     Ok(Decided { events: vec![LeaseReleased { run, token }.into()], answer: Answer::Recorded })

@@ -1,6 +1,6 @@
 //! What became of a run, derived from evidence in one order. Source: RULINGS 2.
 
-use protocol::delivery::EffectStatus;
+use protocol::delivery::{DeliveryState, EffectStatus};
 use protocol::event::{CheckpointKind, LeaseReleased, RunFinished};
 use protocol::outcome::{RecordChanged, RunOutcome};
 use protocol::pause::Reason;
@@ -38,7 +38,8 @@ pub struct Evidence {
     pub confirmed: u32,
     /// Every effect made was undone and read as absent, and at least one was made.
     pub rolled_back: bool,
-    /// A consequential step that the engine acted on is neither confirmed nor proven absent.
+    /// A consequential step that the engine acted on is neither confirmed nor proven absent. A delivery that was not
+    /// attempted is proven absent by that.
     pub consequential_open: bool,
     /// Some effect was made, or may have been.
     pub made: bool,
@@ -88,15 +89,21 @@ pub fn evidence(run: &Run) -> Evidence {
                 CheckpointKind::Read | CheckpointKind::Skipped => false,
             }
     });
+    let unconfirmed = run.lineage.iter().any(|link| {
+        link.consequential
+            && link.delivery_attempted
+            && !link.effects.iter().any(|(_, status)| *status == EffectStatus::Confirmed)
+    });
     let state = run.delivery_state();
     Evidence {
-        uncertain: state == protocol::delivery::DeliveryState::Unknown,
+        uncertain: state == DeliveryState::Unknown,
         at_end: run.at_end(),
         declared: run.admitted.effects,
         confirmed: u32::try_from(confirmed).unwrap_or(u32::MAX),
         rolled_back: false,
-        consequential_open: run.crossing.as_ref().is_some_and(|crossing| crossing.step.consequential)
-            && state.may_have_happened(),
+        consequential_open: unconfirmed
+            || run.crossing.as_ref().is_some_and(|crossing| crossing.step.consequential)
+                && state.may_have_happened(),
         made: acted || state.may_have_happened(),
     }
 }

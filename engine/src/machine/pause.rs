@@ -4,6 +4,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use protocol::bundle::Attended;
 use protocol::command::Finding;
 use protocol::decision::Action;
 use protocol::delivery::DeliveryState;
@@ -11,7 +12,6 @@ use protocol::digest::Sha256Digest;
 use protocol::event::{PauseOpened, StepFacts};
 use protocol::ids::{AttentionId, PauseId};
 use protocol::pause::{Category, IdentityStatus};
-use protocol::bundle::Attended;
 
 use super::capability;
 use super::context::Context;
@@ -35,18 +35,25 @@ pub fn attention_id(pause: PauseId) -> AttentionId {
 }
 
 /// Opens a pause at the cursor and issues its first capability. The lease is left as it is.
+///
+/// Where the delivery is not known, no category that comes later in the order hides that.
 pub(super) fn open(work: &mut Work<'_, '_>, step: &StepFacts, finding: &Finding) -> AttentionId {
     let pause = work.cx.fresh.pause;
     let attention = attention_id(pause);
+    let delivery = work.run.delivery_state();
+    let category = match delivery {
+        DeliveryState::Unknown => finding.category.min(Category::DeliveryUncertain),
+        DeliveryState::NotDelivered | DeliveryState::Delivered => finding.category,
+    };
     let opened = PauseOpened {
         run: work.run.id(),
         pause,
         attention: attention.clone(),
         step: step.clone(),
         cursor: work.run.cursor.clone(),
-        category: finding.category,
+        category,
         reason: finding.reason,
-        delivery: work.run.delivery_state(),
+        delivery,
         last_delivery: work.run.crossing.as_ref().map(|crossing| crossing.delivery),
         lineage_head: work.run.lineage_head(),
         evidence: finding.evidence.clone(),
@@ -67,9 +74,9 @@ pub fn allowed_actions(run: &Run, pause: &Pause) -> Vec<Action> {
     let delivery = run.delivery_state();
     let checkable = step.postconditions.saturating_add(step.effects) > 0;
     let identity_fits = match pause.opened.identity_status {
-        IdentityStatus::NotRequired | IdentityStatus::Verified => true,
+        IdentityStatus::Verified => true,
         IdentityStatus::Mismatch => false,
-        IdentityStatus::Unverified => !step.identity_required,
+        IdentityStatus::NotRequired | IdentityStatus::Unverified => !step.identity_required,
     };
     Action::ALL
         .iter()

@@ -10,6 +10,7 @@ use protocol::cursor::Cursor;
 use protocol::digest::StateDigest;
 use protocol::event::{Author, CancelRequested, PauseClosed, PauseExpired, RunAdmitted, RunFinished};
 use protocol::ids::RunId;
+use protocol::outcome::RunOutcome;
 use protocol::pause::{Reason, Resolution};
 use protocol::refusal::Refusal;
 use protocol::time::{Millis, UnixMillis};
@@ -18,7 +19,7 @@ use super::context::Context;
 use super::outcome::{self, Ending};
 use super::state::{Run, State};
 use super::work::Work;
-use super::{Answer, Decided, lease, pause, step};
+use super::{Answer, Decided, capability, lease, lineage, pause, step};
 
 /// Admits a run, or answers a repeated request with the run it started. The same request id never runs twice.
 pub(super) fn start(state: &State, request: &StartRun, cx: &Context<'_>) -> Result<Decided, Refusal> {
@@ -29,6 +30,11 @@ pub(super) fn start(state: &State, request: &StartRun, cx: &Context<'_>) -> Resu
         } else {
             Err(Refusal::RequestIdConflict)
         };
+    }
+    // The service answers a known request id from what is recorded under it. An open run of that name which it did not
+    // see was admitted in between; another run under the same name must not start.
+    if request.request.as_ref().is_some_and(|id| state.requests.contains_key(id)) {
+        return Err(Refusal::Busy);
     }
     match request.profile {
         Profile::Demo => {}
@@ -105,7 +111,8 @@ pub(super) fn retire(state: &mut State, finished: &RunFinished) {
 /// [`Answer::Paused`]; a canceled run ends here.
 ///
 /// # Errors
-/// `unknown_run`, `run_finished`, or `busy` while another holder lives and its grant runs.
+/// `unknown_run`, `run_finished`, `busy` while another holder lives and its grant runs, `state_diverged` where the
+/// checkpoints do not prove their lineage, or `disk_full`.
 pub(super) fn acquire(
     state: &State,
     run: RunId,
@@ -120,8 +127,7 @@ pub(super) fn acquire(
     }
     let mut work = Work::on(run, cx);
     lease::settle_lost_holder(&mut work);
-    if work.run.cancel.is_some() && !work.run.delivery_state().may_have_happened() {
-        let outcome = end_canceled(&mut work, author);
+    if let Some(outcome) = end_if_canceled(&mut work) {
         return Ok(Decided { events: work.events, answer: Answer::Finished { outcome } });
     }
     if let Some(open) = work.run.pause.clone() {
@@ -130,6 +136,7 @@ pub(super) fn acquire(
             work.push(PauseExpired { run: run.id(), pause: open.opened.pause });
         }
         if !recheck || !pause::may_be_rechecked(&work.run, &open, expired) {
+            capability::issue_if_none(&mut work);
             let attention = open.opened.attention;
             return Ok(Decided { events: work.events, answer: Answer::Paused { attention } });
         }
@@ -140,6 +147,16 @@ pub(super) fn acquire(
             author: author.clone(),
         });
     }
+    if !lineage::is_proven(&work.run) {
+        return Err(Refusal::StateDiverged);
+    }
+    if let Some(Answer::Finished { outcome }) = step::finish_at_end(&mut work) {
+        return Ok(Decided { events: work.events, answer: Answer::Finished { outcome } });
+    }
+    // An open crossing has its space reserved, and taking over from its lost holder is part of its outcome.
+    if work.run.crossing.is_none() {
+        step::check_space(state, 0, cx)?;
+    }
     let token = lease::grant(&mut work, limit);
     let answer = Answer::Leased { token, run: Box::new(work.run) };
     Ok(Decided { events: work.events, answer })
@@ -147,7 +164,12 @@ pub(super) fn acquire(
 
 /// Ends a run before its next delivery. A delivery that may have happened is never rewritten: the request is recorded,
 /// and the run ends once that is settled. A live holder sees the request at its next step.
-pub(super) fn cancel(state: &State, run: RunId, author: &Author, cx: &Context<'_>) -> Result<Decided, Refusal> {
+pub(super) fn cancel(
+    state: &State,
+    run: RunId,
+    author: &Author,
+    cx: &Context<'_>,
+) -> Result<Decided, Refusal> {
     let run = lease::find(state, run, cx)?;
     let held = lease::is_held(run, cx, state);
     let mut work = Work::on(run, cx);
@@ -158,25 +180,30 @@ pub(super) fn cancel(state: &State, run: RunId, author: &Author, cx: &Context<'_
         return Ok(Decided { events: work.events, answer: Answer::Recorded });
     }
     lease::settle_lost_holder(&mut work);
-    let answer = if work.run.delivery_state().may_have_happened() {
-        match &work.run.pause {
+    let answer = match end_if_canceled(&mut work) {
+        Some(outcome) => Answer::Finished { outcome },
+        None => match &work.run.pause {
             Some(open) => Answer::Paused { attention: open.opened.attention.clone() },
             None => Answer::Recorded,
-        }
-    } else {
-        Answer::Finished { outcome: end_canceled(&mut work, author) }
+        },
     };
     Ok(Decided { events: work.events, answer })
 }
 
-fn end_canceled(work: &mut Work<'_, '_>, author: &Author) -> protocol::outcome::RunOutcome {
+/// Ends a run whose end was asked for, unless its step's delivery may have happened: that is never rewritten. Called at
+/// every point where the run would otherwise wait or go on to its next delivery.
+pub(super) fn end_if_canceled(work: &mut Work<'_, '_>) -> Option<RunOutcome> {
+    let author = work.run.cancel.clone()?;
+    if work.run.delivery_state().may_have_happened() {
+        return None;
+    }
     if let Some(open) = work.run.pause.clone() {
         work.push(PauseClosed {
             run: work.run.id(),
             pause: open.opened.pause,
             resolution: Resolution::Canceled,
-            author: author.clone(),
+            author,
         });
     }
-    outcome::finish(work, Ending::Canceled, Reason::Canceled)
+    Some(outcome::finish(work, Ending::Canceled, Reason::Canceled))
 }

@@ -10,11 +10,11 @@ use protocol::capability::Capability;
 use protocol::cursor::Cursor;
 use protocol::decision::{Action, Disposition};
 use protocol::delivery::{DeliveryState, EffectStatus, ReceiptOutcome};
-use protocol::digest::{Sha256Digest, StateDigest};
+use protocol::digest::{MacDigest, Sha256Digest, StateDigest};
 use protocol::event::{Author, CheckpointKind, DecisionOutcome, PauseOpened, RunAdmitted, StepFacts};
 use protocol::ids::{
-    AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, KeyId, LeaseToken, PauseId, RequestId, RunId, Seq,
-    StepId,
+    AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, KeyId, LeaseToken, PauseId, RequestId,
+    RunId, Seq, StepId,
 };
 use protocol::refusal::RefusalCode;
 use protocol::time::{Deadline, UnixMillis};
@@ -96,6 +96,8 @@ pub struct Link {
     pub consequential: bool,
     /// Bundle version it was committed under.
     pub bundle: Sha256Digest,
+    /// Salted digest of the parameters it was committed with.
+    pub parameters: MacDigest,
     /// Its effects as read.
     pub effects: Vec<(String, EffectStatus)>,
     /// Whether the engine acted.
@@ -195,6 +197,9 @@ pub enum Phase {
         holder: InstanceId,
         /// See `DecisionStarted`.
         absent_after: Deadline,
+        /// Whether that process itself journalled that it gave the call up. A decision's executor only reads, so
+        /// nothing can come of it any more.
+        given_up: bool,
     },
     /// Ended.
     Terminal {
@@ -220,6 +225,13 @@ impl State {
     #[must_use]
     pub fn reserved_bytes(&self) -> u64 {
         self.runs.values().map(Run::reserved_bytes).sum()
+    }
+
+    /// Processes whose life or death decides something here: holders of leases, of crossings and of decisions under
+    /// way or uncertain, and those that asked a holder to stand down. `Context::alive` answers for each of them.
+    #[must_use]
+    pub fn watched(&self) -> BTreeSet<InstanceId> {
+        self.runs.values().flat_map(Run::watched).collect()
     }
 
     /// The open pause of this name, with its run.
@@ -277,6 +289,16 @@ impl Run {
             Some(Some(ReceiptOutcome::Acted)) => DeliveryState::Delivered,
             Some(None | Some(ReceiptOutcome::Unclear)) => DeliveryState::Unknown,
         }
+    }
+
+    fn watched(&self) -> impl Iterator<Item = InstanceId> {
+        let decisions = self.decisions.values().filter_map(|decision| match decision.phase {
+            Phase::Started { holder, .. } | Phase::Uncertain { holder, .. } => Some(holder),
+            Phase::Prepared | Phase::Terminal { .. } => None,
+        });
+        let lease = self.lease.map(|lease| lease.holder);
+        let crossing = self.crossing.as_ref().map(|crossing| crossing.holder);
+        lease.into_iter().chain(crossing).chain(self.stand_down).chain(decisions)
     }
 
     fn reserved_bytes(&self) -> u64 {

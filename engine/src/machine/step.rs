@@ -1,14 +1,12 @@
 //! Steps: intent, receipt, checkpoint, stop. Source: DESIGN §4.1.
 
-use alloc::vec;
-
 use protocol::bundle::Attended;
 use protocol::command::{Finding, Verified};
 use protocol::delivery::{DeliveryState, EffectStatus, ReceiptOutcome};
 use protocol::digest::{MacDigest, Sha256Digest};
 use protocol::event::{Checkpoint, CheckpointKind, LeaseReleased, StepFacts, StepIntent, StepReceipt};
 use protocol::ids::{DecisionId, DeliveryId, LeaseToken, RunId};
-use protocol::pause::{Category, Reason};
+use protocol::pause::{Category, IdentityStatus, Reason};
 use protocol::refusal::Refusal;
 use protocol::time::Millis;
 
@@ -16,7 +14,7 @@ use super::context::Context;
 use super::outcome::{self, Ending};
 use super::state::{Run, State};
 use super::work::Work;
-use super::{Answer, Decided, lease, pause};
+use super::{Answer, Decided, lease, pause, run};
 
 /// Bytes that the outcome of one crossing may need: receipt, checkpoint, pause, capability and end of the run, each in
 /// a block of its own, and a reading for each effect.
@@ -46,11 +44,6 @@ pub(super) fn begin(
     cx: &Context<'_>,
 ) -> Result<Decided, Refusal> {
     let run = lease::holder_about_to_cross(state, run, token, cx)?;
-    let mut work = Work::on(run, cx);
-    if run.cancel.is_some() && !run.delivery_state().may_have_happened() {
-        let outcome = outcome::finish(&mut work, Ending::Canceled, Reason::Canceled);
-        return Ok(Decided { events: work.events, answer: Answer::Finished { outcome } });
-    }
     let acts_by_itself = match step.attended {
         Attended::Always => false,
         Attended::Never | Attended::OnHalt => step.acts,
@@ -63,6 +56,10 @@ pub(super) fn begin(
         || !acts_by_itself
     {
         return Err(Refusal::WrongPhase);
+    }
+    let mut work = Work::on(run, cx);
+    if let Some(outcome) = run::end_if_canceled(&mut work) {
+        return Ok(Decided { events: work.events, answer: Answer::Finished { outcome } });
     }
     let reserve = outcome_reserve(step);
     check_space(state, reserve, cx)?;
@@ -105,7 +102,9 @@ pub(super) fn record_receipt(
 ) -> Result<Decided, Refusal> {
     let run = lease::holder(state, run, token, cx)?;
     let step = match &run.crossing {
-        Some(crossing) if crossing.delivery == delivery && crossing.receipt.is_none() => crossing.step.clone(),
+        Some(crossing) if crossing.delivery == delivery && crossing.receipt.is_none() => {
+            crossing.step.clone()
+        }
         Some(_) | None => return Err(Refusal::WrongPhase),
     };
     let mut work = Work::on(run, cx);
@@ -143,7 +142,7 @@ pub(super) fn commit(
     cx: &Context<'_>,
 ) -> Result<Decided, Refusal> {
     let run = lease::holder(state, run, token, cx)?;
-    if run.pause.is_some() || step.index != run.cursor.step() || !may_commit(run, step, kind, verified) {
+    if run.pause.is_some() || !is_current(run, step) || !may_commit(run, step, kind, verified) {
         return Err(Refusal::WrongPhase);
     }
     let mut work = Work::on(run, cx);
@@ -152,12 +151,25 @@ pub(super) fn commit(
     Ok(Decided { events: work.events, answer })
 }
 
+/// Whether `step` is the one at the cursor, and the very one whose delivery boundary was crossed, if it was.
+fn is_current(run: &Run, step: &StepFacts) -> bool {
+    step.index == run.cursor.step() && run.crossing.as_ref().is_none_or(|crossing| crossing.step == *step)
+}
+
 fn may_commit(run: &Run, step: &StepFacts, kind: CheckpointKind, verified: &Verified) -> bool {
+    let engine_does_it = match step.attended {
+        Attended::Always => false,
+        Attended::Never | Attended::OnHalt => true,
+    };
+    let identified = match verified.identity_status {
+        // After a takeover the identity is what was proven before the crossing; it is not read again.
+        IdentityStatus::Verified | IdentityStatus::NotRequired | IdentityStatus::Unverified => true,
+        IdentityStatus::Mismatch => false,
+    };
+    let proven = engine_does_it && identified && all_confirmed(step, verified);
     match kind {
-        CheckpointKind::Engine => {
-            run.delivery_state() == DeliveryState::Delivered && all_confirmed(step, verified)
-        }
-        CheckpointKind::Read => !step.acts && run.crossing.is_none() && all_confirmed(step, verified),
+        CheckpointKind::Engine => run.delivery_state() == DeliveryState::Delivered && proven,
+        CheckpointKind::Read => !step.acts && run.crossing.is_none() && proven,
         CheckpointKind::Skipped => step.skippable && !step.consequential && run.crossing.is_none(),
         CheckpointKind::Human | CheckpointKind::Reconciled => false,
     }
@@ -180,6 +192,11 @@ pub(super) fn checkpoint(
     decision: Option<DecisionId>,
 ) -> Sha256Digest {
     let delivery = work.run.crossing.as_ref().map(|crossing| crossing.delivery);
+    // What a person completed was not the engine's delivery, even where an earlier one of the engine's is named.
+    let engine_did_it = match kind {
+        CheckpointKind::Engine | CheckpointKind::Reconciled => true,
+        CheckpointKind::Read | CheckpointKind::Human | CheckpointKind::Skipped => false,
+    };
     let checkpoint = Checkpoint {
         run: work.run.id(),
         step: step.clone(),
@@ -192,7 +209,7 @@ pub(super) fn checkpoint(
         identity_status: verified.identity_status,
         identity: verified.identity,
         delivery,
-        delivery_attempted: delivery.is_some(),
+        delivery_attempted: engine_did_it && delivery.is_some(),
         decision,
         under: lease::under(work.cx, token, step.limit),
     };
@@ -201,9 +218,15 @@ pub(super) fn checkpoint(
     digest
 }
 
-/// Ends the run in the same block when its last step is committed, so that no crash can come between.
+/// Ends the run in the same block when its last step is committed, so that no crash can come between; also one whose end
+/// was asked for meanwhile.
 pub(super) fn finish_at_end(work: &mut Work<'_, '_>) -> Option<Answer> {
-    work.run.at_end().then(|| Answer::Finished { outcome: outcome::finish(work, Ending::End, Reason::EndReached) })
+    let outcome = if work.run.at_end() {
+        Some(outcome::finish(work, Ending::End, Reason::EndReached))
+    } else {
+        run::end_if_canceled(work)
+    };
+    outcome.map(|outcome| Answer::Finished { outcome })
 }
 
 /// Stops at the step. It pauses; only a step that may never be attended, of which nothing was delivered, ends the run.
@@ -216,10 +239,13 @@ pub(super) fn stop(
     cx: &Context<'_>,
 ) -> Result<Decided, Refusal> {
     let run = lease::holder(state, run, token, cx)?;
-    if run.pause.is_some() || step.index != run.cursor.step() {
+    if run.pause.is_some() || !is_current(run, step) {
         return Err(Refusal::WrongPhase);
     }
     let mut work = Work::on(run, cx);
+    if let Some(outcome) = run::end_if_canceled(&mut work) {
+        return Ok(Decided { events: work.events, answer: Answer::Finished { outcome } });
+    }
     let may_end = match step.attended {
         Attended::Never => !run.delivery_state().may_have_happened(),
         Attended::Always | Attended::OnHalt => false,

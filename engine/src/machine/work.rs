@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use protocol::event::{DecisionFinished, Entry, Event, Under};
-use protocol::ids::{LeaseToken, Seq};
-use protocol::pause::Resolution;
+use protocol::decision::Action;
 use protocol::delivery::{ReceiptOutcome, Settlement};
-use protocol::event::DecisionOutcome;
+use protocol::event::{DecisionFinished, DecisionOutcome, Entry, Event, Under};
+use protocol::ids::{LeaseToken, Seq};
+use protocol::pause::Reason;
 use protocol::time::Deadline;
 
 use super::context::Context;
@@ -53,10 +53,12 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
         Event::LeaseReleased(released) => {
             if run.lease.is_some_and(|lease| lease.token == released.token) {
                 run.lease = None;
+                run.stand_down = None;
             }
         }
         Event::StepIntent(intent) => {
             renew(run, &intent.under);
+            run.stand_down = None;
             run.deliveries = run.deliveries.saturating_add(1);
             run.crossing = Some(Crossing {
                 delivery: intent.delivery,
@@ -88,6 +90,7 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
                 kind: checkpoint.kind,
                 consequential: checkpoint.step.consequential,
                 bundle: checkpoint.bundle,
+                parameters: checkpoint.parameters,
                 effects: checkpoint
                     .effects
                     .iter()
@@ -119,25 +122,13 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
                 pause.expired = true;
             }
         }
-        Event::PauseClosed(closed) => {
-            match closed.resolution {
-                Resolution::Continued
-                | Resolution::Skipped
-                | Resolution::Reconciled
-                | Resolution::Rejected
-                | Resolution::Canceled
-                | Resolution::Rechecked => run.pause = None,
-            };
-        }
+        Event::PauseClosed(_) => run.pause = None,
         Event::DecisionRecorded(recorded) => {
             if let Some(pause) = &mut run.pause {
                 match recorded.action {
-                    protocol::decision::Action::Teach => pause.needs_demonstration = true,
-                    protocol::decision::Action::Escalate => pause.escalated = true,
-                    protocol::decision::Action::Reject
-                    | protocol::decision::Action::Continue
-                    | protocol::decision::Action::Skip
-                    | protocol::decision::Action::Reconcile => {}
+                    Action::Teach => pause.needs_demonstration = true,
+                    Action::Escalate => pause.escalated = true,
+                    Action::Reject | Action::Continue | Action::Skip | Action::Reconcile => {}
                 }
             }
             run.decisions.insert(
@@ -178,7 +169,10 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
         }
         Event::DecisionStarted(started) => {
             renew(run, &started.under);
-            if let Some(decision) = run.decisions.values_mut().find(|decision| decision.id == started.decision) {
+            run.stand_down = None;
+            if let Some(decision) =
+                run.decisions.values_mut().find(|decision| decision.id == started.decision)
+            {
                 decision.phase = Phase::Started {
                     holder: entry.producer,
                     absent_after: started.absent_after,
@@ -192,7 +186,8 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
                 && let Some(decision) = run.decisions.values_mut().find(|decision| decision.id == id)
                 && let Phase::Started { holder, absent_after, .. } = decision.phase
             {
-                decision.phase = Phase::Uncertain { holder, absent_after };
+                decision.phase =
+                    Phase::Uncertain { holder, absent_after, given_up: was_given_up(uncertain.reason) };
             }
         }
         Event::DeliverySettled(settled) => match settled.settlement {
@@ -213,6 +208,33 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
 fn finish(run: &mut Run, finished: &DecisionFinished) {
     if let Some(decision) = run.decisions.get_mut(&finished.key) {
         decision.phase = Phase::Terminal { outcome: finished.outcome, refusal: finished.refusal };
+    }
+}
+
+/// Whether the reason is the holder's own record that it gave its executor's call up. Every other reason is what
+/// somebody else concluded about a holder that may still be at it.
+const fn was_given_up(reason: Reason) -> bool {
+    match reason {
+        Reason::ExecutorLost => true,
+        Reason::StepIsAttended
+        | Reason::GuardUnmet
+        | Reason::Unreadable
+        | Reason::IdentityMismatch
+        | Reason::IdentityUnverified
+        | Reason::NotSent
+        | Reason::AnswerUnclear
+        | Reason::HolderDied
+        | Reason::LeaseExpired
+        | Reason::PostconditionFailed
+        | Reason::EffectMissing
+        | Reason::EffectDiffers
+        | Reason::EffectUnreadable
+        | Reason::EffectNeedsAttestation
+        | Reason::EarlierEffectLost
+        | Reason::ProvenAbsent
+        | Reason::EndReached
+        | Reason::Rejected
+        | Reason::Canceled => false,
     }
 }
 
