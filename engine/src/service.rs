@@ -1,6 +1,7 @@
 //! The shell around the machine: clock, ids, leases, executors, journal. The loop is always
 //! catch up → read clock and ids → `decide` → append (durable, or an error) → `apply` → act.
 
+mod args;
 pub mod bundle;
 pub mod codec;
 mod driver;
@@ -20,7 +21,8 @@ mod snapshot;
 pub mod story;
 mod view;
 
-pub use engine::{DecisionAnswer, Engine, EngineOptions, StartRequest, Started, check_executor_args};
+pub use args::check_executor_args;
+pub use engine::{DecisionAnswer, Engine, EngineOptions, StartRequest, Started};
 pub use error::EngineError;
 pub use executor::Deployment;
 pub use home::Home;

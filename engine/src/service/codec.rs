@@ -1,7 +1,7 @@
 //! Events as records and back: which kind, which payload, which look-up keys.
 
 use journal::{Draft, LookupKey, Record, payload};
-use protocol::event::{Entry, Event, PAYLOAD_VERSION};
+use protocol::event::{Entry, Event, PAYLOAD_VERSION, PayloadSource};
 use protocol::ids::{AttentionId, IdempotencyKey, RequestId, RunId};
 use protocol::time::UnixMillis;
 
@@ -46,7 +46,9 @@ pub fn attention_lookup(attention: &AttentionId) -> LookupKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The kind, or its version, is of a newer opjournal.
-    #[error("record {seq} is of kind {kind} version {version}, which this version does not know; use a newer opjournal")]
+    #[error(
+        "record {seq} is of kind {kind} version {version}, which this version does not know; use a newer opjournal"
+    )]
     Unknown {
         /// Position.
         seq: u64,
@@ -76,13 +78,13 @@ pub enum CodecError {
 /// # Errors
 /// [`CodecError::TooLarge`].
 pub fn draft(event: &Event, time: UnixMillis) -> Result<Draft, CodecError> {
-    struct Payload<'a>(&'a Event);
-    impl serde::Serialize for Payload<'_> {
+    struct Fact<'a>(&'a Event);
+    impl serde::Serialize for Fact<'_> {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             self.0.serialize_payload(serializer)
         }
     }
-    let payload = payload::encode(&Payload(event)).map_err(|_| CodecError::TooLarge { kind: event.kind() })?;
+    let payload = payload::encode(&Fact(event)).map_err(|_| CodecError::TooLarge { kind: event.kind() })?;
     Ok(Draft {
         kind: event.kind(),
         version: PAYLOAD_VERSION,
@@ -133,7 +135,8 @@ pub fn entry(record: &Record) -> Result<Option<Entry>, CodecError> {
     if record.kind < FIRST_EVENT_KIND {
         return Ok(None);
     }
-    let known = record.version == PAYLOAD_VERSION && Event::KINDS.iter().any(|(kind, _)| *kind == record.kind);
+    let known =
+        record.version == PAYLOAD_VERSION && Event::KINDS.iter().any(|(kind, _)| *kind == record.kind);
     if !known {
         return if record.optional {
             Ok(None)
@@ -141,21 +144,19 @@ pub fn entry(record: &Record) -> Result<Option<Entry>, CodecError> {
             Err(CodecError::Unknown { seq: record.seq.0, kind: record.kind, version: record.version })
         };
     }
-    let event = payload::decode_with(&record.payload, EventSeed { kind: record.kind })
+    let event = Event::decode_payload(record.kind, Payload(&record.payload))
         .ok()
         .flatten()
         .ok_or(CodecError::Malformed { seq: record.seq.0, kind: record.kind })?;
     Ok(Some(Entry { seq: record.seq, time: record.time, producer: record.producer, event }))
 }
 
-/// Decodes the payload of one kind.
-struct EventSeed {
-    kind: u16,
-}
+/// A record's payload, decoded with the journal's codec.
+struct Payload<'a>(&'a [u8]);
 
-impl<'de> serde::de::DeserializeSeed<'de> for EventSeed {
-    type Value = Option<Event>;
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        Event::deserialize_payload(self.kind, deserializer)
+impl PayloadSource for Payload<'_> {
+    type Error = payload::PayloadError;
+    fn decode<T: serde::de::DeserializeOwned>(self) -> Result<T, Self::Error> {
+        payload::decode(self.0)
     }
 }

@@ -18,7 +18,7 @@ use crate::machine::{Answer, Run};
 use super::engine::Engine;
 use super::error::EngineError;
 use super::executor::CallError;
-use super::inputs::{self, Inputs};
+use super::inputs::Inputs;
 use super::ports::{ActReport, BoundAction};
 use super::probe::{Guard, Identity, Probe, ProbeError, effects_finding, finding};
 
@@ -54,7 +54,11 @@ impl<'e> Driver<'e> {
             let Some(run) = self.engine.open_run(self.run)? else { return Ok(()) };
             if run.lease.is_none_or(|lease| lease.token != self.token) {
                 // Overtaken: the newer holder goes on. The next write would be refused and recorded as such.
-                return Err(Refusal::Fenced { yours: self.token, current: run.lease.map(|lease| lease.token) }.into());
+                return Err(Refusal::Fenced {
+                    yours: self.token,
+                    current: run.lease.map(|lease| lease.token),
+                }
+                .into());
             }
             if let (Some(author), false) = (&run.cancel, run.delivery_state().may_have_happened()) {
                 self.release()?;
@@ -65,7 +69,7 @@ impl<'e> Driver<'e> {
             let Some(step) = self.inputs.workflow().step(index).cloned() else {
                 return Err(Refusal::BundleMismatch.into());
             };
-            let facts = inputs::facts(&step, index);
+            let facts = step.facts(index);
             let flow = self.one(&run, &step, &facts, std::mem::take(&mut prove));
             match flow {
                 Ok(Flow::On) => {}
@@ -83,7 +87,11 @@ impl<'e> Driver<'e> {
     fn one(&self, run: &Run, step: &Step, facts: &StepFacts, prove: bool) -> Result<Flow, EngineError> {
         let probe = self.probe(run);
         let unknown = Identity {
-            status: if facts.identity_required { IdentityStatus::Unverified } else { IdentityStatus::NotRequired },
+            status: if facts.identity_required {
+                IdentityStatus::Unverified
+            } else {
+                IdentityStatus::NotRequired
+            },
             digest: None,
         };
         if prove && !run.lineage.is_empty() {
@@ -99,10 +107,8 @@ impl<'e> Driver<'e> {
             // A receipt without a checkpoint: the effect is looked for, never made again.
             DeliveryState::Delivered => return self.verify(&probe, step, facts, unknown, true),
             DeliveryState::Unknown => {
-                return self.stop(
-                    facts,
-                    finding(Category::DeliveryUncertain, Reason::ExecutorLost, unknown, false),
-                );
+                return self
+                    .stop(facts, finding(Category::DeliveryUncertain, Reason::ExecutorLost, unknown, false));
             }
             DeliveryState::NotDelivered => {}
         }
@@ -139,7 +145,12 @@ impl<'e> Driver<'e> {
             Guard::Unmet if facts.skippable && !facts.consequential => return Ok(Prepared::Skip),
             Guard::Unmet => {
                 let identity = if facts.identity_required { probe.identity(step)? } else { no_identity };
-                return Ok(Prepared::Stop(finding(Category::UnmetGuard, Reason::GuardUnmet, identity, false)));
+                return Ok(Prepared::Stop(finding(
+                    Category::UnmetGuard,
+                    Reason::GuardUnmet,
+                    identity,
+                    false,
+                )));
             }
             Guard::Unreadable => {
                 let identity = Identity {
@@ -150,7 +161,12 @@ impl<'e> Driver<'e> {
                     },
                     digest: None,
                 };
-                return Ok(Prepared::Stop(finding(Category::Resolution, Reason::Unreadable, identity, false)));
+                return Ok(Prepared::Stop(finding(
+                    Category::Resolution,
+                    Reason::Unreadable,
+                    identity,
+                    false,
+                )));
             }
         }
         let identity = probe.identity(step)?;
@@ -193,10 +209,13 @@ impl<'e> Driver<'e> {
     ) -> Result<Flow, EngineError> {
         let Some(action) = &step.action else { return Err(Refusal::InvalidBundle.into()) };
         // The arguments as the bundle has them; the parameters that fill them are bound by the run's own digest.
-        let digest = self.inputs.digest(&protocol::canonical_json::bytes_of(&action.args));
-        let begun = self.engine.submit(
-            Command::BeginStep { run: self.run, token: self.token, step: facts.clone(), action: digest },
-        )?;
+        let digest = self.inputs.digest(&protocol::canonical_json::bytes_of(action.args.expose()));
+        let begun = self.engine.submit(Command::BeginStep {
+            run: self.run,
+            token: self.token,
+            step: facts.clone(),
+            action: digest,
+        })?;
         let delivery = match begun {
             Answer::Deliver { delivery } => delivery,
             answer => return stopped(answer),
@@ -216,9 +235,15 @@ impl<'e> Driver<'e> {
                 );
             }
         };
-        let recorded = self.engine.submit(
-            Command::RecordReceipt { run: self.run, token: self.token, delivery, outcome, reason, evidence, seen: seen.clone() },
-        )?;
+        let recorded = self.engine.submit(Command::RecordReceipt {
+            run: self.run,
+            token: self.token,
+            delivery,
+            outcome,
+            reason,
+            evidence,
+            seen: seen.clone(),
+        })?;
         match (outcome, recorded) {
             (ReceiptOutcome::Acted, Answer::Recorded) => self.verify(probe, step, facts, identity, true),
             (ReceiptOutcome::NotSent, Answer::Recorded) => self.stop(facts, seen),
@@ -237,8 +262,7 @@ impl<'e> Driver<'e> {
         let Ok(args) = self.inputs.bind(&action.args, delivery.as_ref()) else {
             return Ok(Err(CallError::NotBegun));
         };
-        let bound =
-            BoundAction { args, time_limit: Duration::from_millis(action.time_limit.0), delivery };
+        let bound = BoundAction { args, time_limit: Duration::from_millis(action.limit.0), delivery };
         Ok(self.engine.executors.act(&action.executor, bound))
     }
 
@@ -275,10 +299,19 @@ impl<'e> Driver<'e> {
         )
     }
 
-    fn commit(&self, facts: &StepFacts, kind: CheckpointKind, verified: Verified) -> Result<Flow, EngineError> {
-        let answer = self.engine.submit(
-            Command::CommitStep { run: self.run, token: self.token, step: facts.clone(), kind, verified },
-        )?;
+    fn commit(
+        &self,
+        facts: &StepFacts,
+        kind: CheckpointKind,
+        verified: Verified,
+    ) -> Result<Flow, EngineError> {
+        let answer = self.engine.submit(Command::CommitStep {
+            run: self.run,
+            token: self.token,
+            step: facts.clone(),
+            kind,
+            verified,
+        })?;
         match answer {
             Answer::Committed { .. } => Ok(Flow::On),
             answer => stopped(answer),
@@ -286,28 +319,41 @@ impl<'e> Driver<'e> {
     }
 
     fn stop(&self, facts: &StepFacts, finding: Finding) -> Result<Flow, EngineError> {
-        let answer = self.engine.submit(
-            Command::Stop { run: self.run, token: self.token, step: facts.clone(), finding },
-        )?;
+        let answer = self.engine.submit(Command::Stop {
+            run: self.run,
+            token: self.token,
+            step: facts.clone(),
+            finding,
+        })?;
         stopped(answer)
     }
 
     /// A read without a verdict stops the step; a bundle that does not bind is the caller's to know.
-    fn unreadable(&self, error: ProbeError, facts: &StepFacts, identity: Identity) -> Result<Flow, EngineError> {
+    fn unreadable(
+        &self,
+        error: ProbeError,
+        facts: &StepFacts,
+        identity: Identity,
+    ) -> Result<Flow, EngineError> {
         match error {
             ProbeError::Refused(refusal) => {
                 self.release()?;
                 Err(refusal.into())
             }
-            ProbeError::Lost => self.stop(facts, finding(Category::Resolution, Reason::Unreadable, identity, false)),
+            ProbeError::Lost => {
+                self.stop(facts, finding(Category::Resolution, Reason::Unreadable, identity, false))
+            }
         }
     }
 
     fn renew(&self, facts: &StepFacts) -> Result<LeaseToken, EngineError> {
         let author = self.engine.author_of(self.run)?;
-        let answer = self.engine.submit(
-            Command::Acquire { run: self.run, limit: facts.limit, recheck: false, author },
-        )?;
+        let answer = self.engine.submit(Command::Acquire {
+            run: self.run,
+            limit: facts.limit,
+            recheck: false,
+            author,
+        })?;
         match answer {
             Answer::Leased { token, .. } => Ok(token),
             answer => stopped(answer).and(Err(Refusal::RunPaused.into())),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use journal::vfs::Vfs;
 use journal::vfs::os::OsVfs;
 use journal::{Journal, OpenReport};
+use protocol::bundle::Step;
 use protocol::canonical_json;
 use protocol::capability::CapabilityKey;
 use protocol::command::{Command, StartRun};
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::machine::{Answer, Decision, LiveFacts, MachineLimits, Run};
 
+use super::args::check_executor_args;
 use super::bundle::Bundle;
 use super::driver::Driver;
 use super::error::EngineError;
@@ -142,7 +144,7 @@ impl Engine {
         home.create().map_err(|source| EngineError::Home { what: "the home folder", source })?;
         let fresh = || options.ids.fresh().map_err(|source| EngineError::Home { what: "randomness", source });
         let instance = InstanceId(fresh()?);
-        let liveness = journal::lock::Liveness::create(home.vfs().as_ref(), &home.live(), instance)
+        let liveness = journal::lock::Liveness::create(Arc::clone(home.vfs()), &home.live(), instance)
             .map_err(|source| EngineError::Home { what: "the liveness lock", source })?;
         let clock = Arc::clone(&options.clock);
         let opened = journal::open(
@@ -151,11 +153,7 @@ impl Engine {
             journal::Options {
                 segment_bytes_max: options.segment_bytes_max,
                 lock_wait: options.lock_wait,
-                ..journal::Options::new(
-                    instance,
-                    clock.now().boot_id,
-                    Arc::new(move || clock.now().wall),
-                )
+                ..journal::Options::new(instance, clock.now().boot_id, Arc::new(move || clock.now().wall))
             },
         )?;
         let report = opened.report().clone();
@@ -212,12 +210,13 @@ impl Engine {
     /// [`EngineError::Bundle`], [`EngineError::Parameters`], `executor_missing`, `request_id_conflict`, `disk_full`.
     pub fn start(&self, request: &StartRequest) -> Result<Started, EngineError> {
         let bundle = Bundle::load(&request.bundle)?;
-        let problems = check_executor_args(&bundle, self.executors.deployment());
+        let problems = check_executor_args(&bundle.workflow, self.executors.deployment());
         if !problems.is_empty() {
             return Err(super::bundle::BundleError::Problems(problems).into());
         }
-        let parameters = protocol::bundle::check_parameters(bundle.workflow.parameters(), &request.parameters)
-            .map_err(EngineError::Parameters)?;
+        let parameters =
+            protocol::bundle::check_parameters(bundle.workflow.parameters(), &request.parameters)
+                .map_err(EngineError::Parameters)?;
         self.ensure_key()?;
 
         let salt = CapabilityKey::new(self.random_key()?);
@@ -242,11 +241,8 @@ impl Engine {
                 profile: bundle.workflow.profile(),
                 parameters: protected_digest(&salt, &parameters),
                 policy,
-                steps: u32::try_from(bundle.workflow.steps().len()).unwrap_or(u32::MAX),
-                effects: bundle.workflow.steps().iter().zip(0..).fold(0, |sum, (step, index)| {
-                    let facts = inputs::facts(step, index);
-                    sum + facts.effects + facts.attested
-                }),
+                steps: bundle.workflow.step_count(),
+                effects: bundle.workflow.effect_count(),
                 settle: bundle.workflow.settle(),
                 request: request.request_id.clone(),
                 request_digest: protected_digest(&salt, &content),
@@ -274,7 +270,8 @@ impl Engine {
             .store_inputs(run, salt, parameters)
             .map_err(|source| EngineError::Home { what: "the evidence store", source })?;
         let live = LiveFacts { executor: true, ..LiveFacts::default() };
-        let request = Request { command: Command::StartRun(start), live, content: Some(content), run: Some(run) };
+        let request =
+            Request { command: Command::StartRun(start), live, content: Some(content), run: Some(run) };
         let answer = self.journal.submit(request);
         let admitted = matches!(&answer, Ok(Answer::Started { replayed: false, .. }));
         // After a failed append the admission may still turn out to be durable, so its inputs stay.
@@ -304,11 +301,8 @@ impl Engine {
     fn pick_up(&self, id: RunId, author: &Author, recheck: bool) -> Result<RunView, EngineError> {
         let Some(run) = self.open_run(id)? else { return self.run(id) };
         let inputs = self.inputs(&run)?;
-        let limit = inputs.workflow().step(run.cursor.step()).map_or(Millis::from_secs(30), |step| {
-            inputs::facts(step, run.cursor.step()).limit
-        });
-        let answer =
-            self.submit(Command::Acquire { run: id, limit, recheck, author: author.clone() })?;
+        let limit = inputs.workflow().step(run.cursor.step()).map_or(Millis::from_secs(30), Step::limit);
+        let answer = self.submit(Command::Acquire { run: id, limit, recheck, author: author.clone() })?;
         match answer {
             Answer::Leased { token, .. } => Driver::new(self, id, token, inputs).go(true)?,
             Answer::Paused { .. } | Answer::Finished { .. } => {}
@@ -449,9 +443,9 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Append`] once the writer is poisoned.
     pub fn open_runs(&self) -> Result<Vec<RunView>, EngineError> {
-        let mut runs = self.journal.query(|shell| {
-            shell.state.runs.values().map(project::open_run).collect::<Vec<_>>()
-        })?;
+        let mut runs = self
+            .journal
+            .query(|shell| shell.state.runs.values().map(project::open_run).collect::<Vec<_>>())?;
         runs.sort_by_key(|run| (run.started_at, run.run_id));
         Ok(runs)
     }
@@ -472,9 +466,9 @@ impl Engine {
     /// `unknown_attention`.
     pub fn attention_item(&self, id: &AttentionId) -> Result<AttentionItem, EngineError> {
         let id = id.clone();
-        let item = self
-            .journal
-            .query(move |shell| shell.state.pause(&id).and_then(|(run, pause)| project::attention_item(run, pause)))?;
+        let item = self.journal.query(move |shell| {
+            shell.state.pause(&id).and_then(|(run, pause)| project::attention_item(run, pause))
+        })?;
         item.ok_or_else(|| Refusal::UnknownAttention.into())
     }
 
@@ -544,9 +538,8 @@ impl Engine {
 
     fn live_for(&self, attention: &AttentionId) -> Result<LiveFacts, EngineError> {
         let id = attention.clone();
-        let admitted = self
-            .journal
-            .query(move |shell| shell.state.pause(&id).map(|(run, _)| run.admitted.clone()))?;
+        let admitted =
+            self.journal.query(move |shell| shell.state.pause(&id).map(|(run, _)| run.admitted.clone()))?;
         Ok(admitted.map_or_else(LiveFacts::default, |admitted| {
             inputs::live_facts(&self.home, self.executors.deployment(), &admitted)
         }))
@@ -554,9 +547,9 @@ impl Engine {
 
     /// Makes and journals the capability key before its first use; from then on "missing" is an error.
     fn ensure_key(&self) -> Result<(), EngineError> {
-        let (registered, loaded) = self
-            .journal
-            .query(|shell| (!shell.state.capability_keys.is_empty(), shell.key.as_ref().map(CapabilityKey::id)))?;
+        let (registered, loaded) = self.journal.query(|shell| {
+            (!shell.state.capability_keys.is_empty(), shell.key.as_ref().map(CapabilityKey::id))
+        })?;
         if registered {
             return match loaded {
                 Some(_) => Ok(()),
@@ -613,11 +606,4 @@ fn unexpected(answer: Answer) -> EngineError {
         | Answer::CarryOut { .. }
         | Answer::Decided { .. } => Refusal::WrongPhase.into(),
     }
-}
-
-/// Every problem that the deployment's executors see in a bundle's arguments. Kinds that the deployment has not are
-/// left to `executor_missing`.
-#[must_use]
-pub fn check_executor_args(bundle: &Bundle, deployment: &Deployment) -> Vec<protocol::bundle::Problem> {
-    super::bundle::check_args(&bundle.workflow, deployment)
 }

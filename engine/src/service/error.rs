@@ -59,8 +59,10 @@ impl EngineError {
             Self::Bundle(_) => Some(RefusalCode::InvalidBundle),
             Self::Parameters(_) => Some(RefusalCode::InvalidParameters),
             Self::Key(_) => Some(RefusalCode::KeyMissing),
-            Self::Append(AppendError::Busy { .. }) | Self::Open(OpenError::Busy { .. }) => Some(RefusalCode::JournalBusy),
-            Self::Append(AppendError::Poisoned) => Some(RefusalCode::Poisoned),
+            Self::Append(AppendError::Busy { .. }) | Self::Open(OpenError::Busy { .. }) => {
+                Some(RefusalCode::JournalBusy)
+            }
+            Self::Append(AppendError::Poisoned(_)) => Some(RefusalCode::Poisoned),
             Self::Append(AppendError::DiskFull) => Some(RefusalCode::DiskFull),
             Self::Append(_) | Self::Open(_) | Self::Read(_) | Self::NoOperator | Self::Home { .. } => None,
         }

@@ -214,7 +214,8 @@ fn own(deployment: &Deployment, jobs: &mpsc::Receiver<Job>) {
                 let result = catch_unwind(AssertUnwindSafe(|| executor.check(&check)));
                 let survived = result.is_ok();
                 // A caller that has gone away reads no answer; that is its affair.
-                let _ = reply.send(Ok(result.unwrap_or(Reading { verdict: Verdict::Unreadable, seen: None })));
+                let _ =
+                    reply.send(Ok(result.unwrap_or(Reading { verdict: Verdict::Unreadable, seen: None })));
                 survived
             }
             Call::Act(action, reply) => {

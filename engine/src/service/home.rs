@@ -13,16 +13,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use journal::vfs::{Mode, Vfs};
+use journal::evidence::Store;
+use journal::vfs::Vfs;
 use protocol::capability::{CapabilityKey, Purpose};
 use protocol::digest::{MacDigest, Sha256Digest};
 use protocol::ids::RunId;
 
 /// Largest parameter document, in bytes. Source: RULINGS 40.
-pub const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
+pub(super) const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
 
 /// Largest state kept for a relative postcondition, in bytes.
-pub const MAX_BASELINE_BYTES: usize = 1024 * 1024;
+pub(super) const MAX_BASELINE_BYTES: usize = 1024 * 1024;
 
 /// The home's folders.
 #[derive(Clone)]
@@ -108,38 +109,25 @@ impl Home {
         self.vfs.sync_dir(&self.root)
     }
 
-    /// Writes a file durably: temporary file, sync, rename, directory sync. Mode 0600.
+    /// Writes a file durably, whole or not at all. Mode 0600.
     ///
     /// # Errors
-    /// As the system gives them; the target is then as it was.
+    /// As the system gives them.
     pub fn write_durably(&self, folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = folder.join(format!("{name}.tmp"));
-        match self.vfs.remove(&temporary) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let file = self.vfs.create_new(&temporary)?;
-        journal::vfs::write_all_at(&*file, bytes, 0)?;
-        file.sync_all()?;
-        drop(file);
-        self.vfs.rename(&temporary, &folder.join(name))?;
-        self.vfs.sync_dir(folder)
+        Store::open(Arc::clone(&self.vfs), folder)?.put(name, bytes)
     }
 
     /// Reads a whole file of at most `limit` bytes.
     ///
     /// # Errors
-    /// As the system gives them; `InvalidData` for a larger file.
-    pub fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let file = self.vfs.open(path, Mode::Read)?;
-        let length = usize::try_from(file.len()?).unwrap_or(usize::MAX);
-        if length > limit {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is larger than its limit"));
+    /// As the system gives them; `FileTooLarge` for a larger file, `NotFound` for none.
+    pub fn read(&self, folder: &Path, name: &str, limit: usize) -> io::Result<Vec<u8>> {
+        // Opening a store makes its folder, which a reader must not.
+        if !self.vfs.exists(folder)? {
+            return Err(io::ErrorKind::NotFound.into());
         }
-        let mut bytes = vec![0_u8; length];
-        journal::vfs::read_exact_at(&*file, &mut bytes, 0)?;
-        Ok(bytes)
+        let found = Store::open(Arc::clone(&self.vfs), folder)?.get(name, limit as u64)?;
+        found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Stores a run's salt and parameters, synced, before the event that binds them. Source: RULINGS 22 and 23.
@@ -147,11 +135,9 @@ impl Home {
     /// # Errors
     /// As the system gives them.
     pub fn store_inputs(&self, run: RunId, salt: &CapabilityKey, parameters: &[u8]) -> io::Result<()> {
-        let folder = self.evidence(run);
-        self.vfs.create_dir_all(&folder)?;
-        self.write_durably(&folder, "salt", salt.expose())?;
-        self.write_durably(&folder, "parameters.json", parameters)?;
-        self.vfs.sync_dir(&self.root.join("evidence"))
+        let store = Store::open(Arc::clone(&self.vfs), &self.evidence(run))?;
+        store.put("salt", salt.expose())?;
+        store.put("parameters.json", parameters)
     }
 
     /// Removes the inputs of a run that was never admitted. Best effort: a leftover is protected and harmless.
@@ -168,10 +154,9 @@ impl Home {
     /// # Errors
     /// As the system gives them; `NotFound` once it was purged.
     pub fn salt(&self, run: RunId) -> io::Result<CapabilityKey> {
-        let bytes = self.read(&self.evidence(run).join("salt"), CapabilityKey::BYTES)?;
-        let bytes: [u8; CapabilityKey::BYTES] = bytes
-            .try_into()
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a salt is 32 bytes"))?;
+        let bytes = self.read(&self.evidence(run), "salt", CapabilityKey::BYTES)?;
+        let bytes: [u8; CapabilityKey::BYTES] =
+            bytes.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a salt is 32 bytes"))?;
         Ok(CapabilityKey::new(bytes))
     }
 
@@ -180,7 +165,7 @@ impl Home {
     /// # Errors
     /// As the system gives them; `NotFound` once they were purged.
     pub fn parameters(&self, run: RunId) -> io::Result<Vec<u8>> {
-        self.read(&self.evidence(run).join("parameters.json"), MAX_PARAMETERS_BYTES)
+        self.read(&self.evidence(run), "parameters.json", MAX_PARAMETERS_BYTES)
     }
 
     /// Keeps the state before a step, for one of its relative postconditions. Synced.
@@ -196,13 +181,12 @@ impl Home {
     /// # Errors
     /// As the system gives them; `NotFound` once it was purged.
     pub fn baseline(&self, run: RunId, step: u32, check: usize) -> io::Result<Vec<u8>> {
-        self.read(&self.evidence(run).join(format!("baseline-{step}-{check}")), MAX_BASELINE_BYTES)
+        self.read(&self.evidence(run), &format!("baseline-{step}-{check}"), MAX_BASELINE_BYTES)
     }
 }
 
 /// Salted digest of a protected value. Source: RULINGS 22.
 #[must_use]
-pub fn protected_digest(salt: &CapabilityKey, bytes: &[u8]) -> MacDigest {
+pub(super) fn protected_digest(salt: &CapabilityKey, bytes: &[u8]) -> MacDigest {
     salt.mac(Purpose::ProtectedDigest, bytes)
 }
-

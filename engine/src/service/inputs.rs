@@ -1,16 +1,15 @@
 //! What a run works with: its bundle, its bound parameters and its salt, read from the home and checked against what
-//! was admitted; and the bundle's steps as the machine knows them.
+//! was admitted.
 
 use std::collections::BTreeMap;
 
-use protocol::bundle::{self, Check, EffectClass, OnUnmet, Step, Workflow};
+use protocol::bundle::{self, Check, EffectSpec, Parameters, Protected, Step, Workflow};
 use protocol::canonical_json;
 use protocol::capability::CapabilityKey;
 use protocol::digest::{MacDigest, Sha256Digest};
-use protocol::event::{RunAdmitted, StepFacts};
+use protocol::event::RunAdmitted;
 use protocol::ids::DeliveryId;
 use protocol::refusal::Refusal;
-use protocol::time::Millis;
 use serde_json::Value;
 
 use crate::machine::LiveFacts;
@@ -22,7 +21,7 @@ use super::home::{Home, protected_digest};
 /// A run's protected inputs, checked.
 pub(super) struct Inputs {
     pub(super) bundle: Bundle,
-    pub(super) parameters: BTreeMap<String, Value>,
+    pub(super) parameters: Parameters,
     pub(super) salt: CapabilityKey,
 }
 
@@ -41,7 +40,9 @@ impl Inputs {
         if protected_digest(&salt, &bytes) != admitted.parameters {
             return Err(Refusal::StateDiverged);
         }
-        let parameters = serde_json::from_slice(&bytes).map_err(|_| Refusal::StateDiverged)?;
+        let given: Value = serde_json::from_slice(&bytes).map_err(|_| Refusal::StateDiverged)?;
+        let parameters = bundle::check_parameters(bundle.workflow.parameters(), &given)
+            .map_err(|_| Refusal::StateDiverged)?;
         Ok(Self { bundle, parameters, salt })
     }
 
@@ -58,8 +59,12 @@ impl Inputs {
     ///
     /// # Errors
     /// `invalid_bundle` for a reference to nothing, which a checked bundle does not hold.
-    pub(super) fn bind(&self, args: &Value, delivery: Option<&DeliveryId>) -> Result<Value, Refusal> {
-        bundle::bind(args, &self.parameters, delivery).map_err(|_| Refusal::InvalidBundle)
+    pub(super) fn bind(
+        &self,
+        args: &Protected<Value>,
+        delivery: Option<&DeliveryId>,
+    ) -> Result<Value, Refusal> {
+        bundle::bind(args.expose(), &self.parameters, delivery).map_err(|_| Refusal::InvalidBundle)
     }
 }
 
@@ -114,36 +119,5 @@ pub(super) fn checks(step: &Step) -> impl Iterator<Item = &Check> {
         .map(|guard| &guard.check)
         .chain(step.identity.iter())
         .chain(step.expect.iter())
-        .chain(step.effects.iter().filter_map(|effect| effect.verify.as_ref()))
-}
-
-/// Time limit of a person's step for the lease: what its slowest check may take.
-fn limit(step: &Step) -> Millis {
-    let action = step.action.as_ref().map(|action| action.time_limit);
-    action.into_iter().chain(checks(step).map(|check| check.time_limit)).max().unwrap_or(Millis::from_secs(30))
-}
-
-/// The step as the machine knows it: no protected text.
-pub(super) fn facts(step: &Step, index: u32) -> StepFacts {
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    StepFacts {
-        index,
-        id: step.id.clone(),
-        attended: step.attended,
-        acts: step.action.as_ref().is_some_and(|action| match action.effect_class {
-            EffectClass::Write => true,
-            EffectClass::Read => false,
-        }),
-        consequential: step.consequential,
-        skippable: step.guard.as_ref().is_some_and(|guard| match guard.on_unmet {
-            OnUnmet::Skip => true,
-            OnUnmet::Halt => false,
-        }),
-        postconditions: count(step.expect.iter().filter(|check| !check.relative).count()),
-        relative: count(step.expect.iter().filter(|check| check.relative).count()),
-        effects: count(step.effects.iter().filter(|effect| effect.verify.is_some()).count()),
-        attested: count(step.effects.iter().filter(|effect| effect.verify.is_none()).count()),
-        identity_required: step.identity.is_some(),
-        limit: limit(step),
-    }
+        .chain(step.effects.iter().filter_map(EffectSpec::verifier))
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use journal::vfs::{FileKind, Vfs};
+use journal::vfs::Vfs;
 use protocol::capability::CapabilityKey;
 
 use super::home::Home;
@@ -21,7 +21,9 @@ pub enum KeyError {
     #[error("the capability key is not a regular file; restore it from its backup")]
     NotAFile,
     /// Others may read it.
-    #[error("the capability key can be read by others; run `chmod 600` on it and consider who may have seen it")]
+    #[error(
+        "the capability key can be read by others; run `chmod 600` on it and consider who may have seen it"
+    )]
     Exposed,
     /// It is not 32 bytes.
     #[error("the capability key has {length} bytes instead of 32; restore it from its backup")]
@@ -38,10 +40,10 @@ pub enum KeyError {
 ///
 /// # Errors
 /// [`KeyError`].
-pub fn load(home: &Home) -> Result<CapabilityKey, KeyError> {
+pub(super) fn load(home: &Home) -> Result<CapabilityKey, KeyError> {
     let path = home.keys().join(FILE);
     check(home.vfs().as_ref(), &path)?;
-    let bytes = home.read(&path, CapabilityKey::BYTES)?;
+    let bytes = home.read(&home.keys(), FILE, CapabilityKey::BYTES)?;
     let length = bytes.len() as u64;
     bytes.try_into().map(CapabilityKey::new).map_err(|_| KeyError::Length { length })
 }
@@ -52,9 +54,8 @@ fn check(vfs: &dyn Vfs, path: &Path) -> Result<(), KeyError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(KeyError::Missing),
         Err(error) => return Err(error.into()),
     };
-    match found.kind {
-        FileKind::Regular => {}
-        FileKind::Symlink | FileKind::Directory | FileKind::Other => return Err(KeyError::NotAFile),
+    if !found.is_file {
+        return Err(KeyError::NotAFile);
     }
     if found.mode & 0o077 != 0 {
         return Err(KeyError::Exposed);
@@ -70,7 +71,7 @@ fn check(vfs: &dyn Vfs, path: &Path) -> Result<(), KeyError> {
 ///
 /// # Errors
 /// [`KeyError`].
-pub fn create(home: &Home, ids: &dyn Ids) -> Result<CapabilityKey, KeyError> {
+pub(super) fn create(home: &Home, ids: &dyn Ids) -> Result<CapabilityKey, KeyError> {
     let (first, second) = (ids.fresh()?, ids.fresh()?);
     let mut bytes = [0_u8; CapabilityKey::BYTES];
     bytes[..16].copy_from_slice(&first);
@@ -79,7 +80,7 @@ pub fn create(home: &Home, ids: &dyn Ids) -> Result<CapabilityKey, KeyError> {
     let name: String = ids.fresh()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let temporary = folder.join(format!("{name}.tmp"));
     let file = home.vfs().create_new(&temporary)?;
-    journal::vfs::write_all_at(&*file, &bytes, 0)?;
+    journal::vfs::write_all(&*file, &bytes, 0)?;
     file.sync_all()?;
     drop(file);
     match home.vfs().link(&temporary, &folder.join(FILE)) {

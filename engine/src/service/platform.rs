@@ -66,11 +66,9 @@ fn boot_time() -> BootMillis {
 
 /// The kernel's name for this boot. Where there is none, the boot's wall time rounded to a minute stands in for it.
 fn boot_id() -> BootId {
-    if let Ok(text) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
-        let digits: String = text.trim().chars().filter(|character| *character != '-').collect();
-        if let Ok(id) = format!("boot_{digits}").parse() {
-            return id;
-        }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Ok(id) = journal::vfs::os::boot_id() {
+        return id;
     }
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let booted = wall.saturating_sub(boot_time().0 / 1000) / 60;
@@ -102,7 +100,8 @@ pub fn effective_operator() -> Option<Operator> {
         Some(name) => name,
         // Accounts of a directory service are not in the file; `id` asks the same database as the C library.
         None => {
-            let output = std::process::Command::new("/usr/bin/id").args(["-un", &uid.to_string()]).output().ok()?;
+            let output =
+                std::process::Command::new("/usr/bin/id").args(["-un", &uid.to_string()]).output().ok()?;
             output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?
         }
     };
@@ -124,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_account_is_the_one_of_the_effective_user_id_and_blank_fails_closed() {
-        let database = "root:x:0:0::/root:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\n:x:7:7::/:/bin/false\n";
+        let database =
+            "root:x:0:0::/root:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\n:x:7:7::/:/bin/false\n";
         assert_eq!(account_of(database, 1000).as_deref(), Some("anna"));
         assert_eq!(account_of(database, 1), None);
         assert_eq!(account_of(database, 7).and_then(|name| Operator::new(&name)), None);

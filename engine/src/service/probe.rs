@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use protocol::bundle::{Check, Step};
+use protocol::bundle::{Check, EffectSpec, Step};
 use protocol::command::{Finding, LiveFinding, Verified};
 use protocol::decision::Action;
 use protocol::delivery::EffectStatus;
@@ -61,7 +61,7 @@ impl Probe<'_> {
         let args = self.inputs.bind(&check.args, None).map_err(ProbeError::Refused)?;
         let bound = BoundCheck {
             args,
-            time_limit: Duration::from_millis(check.time_limit.0),
+            time_limit: Duration::from_millis(check.limit.0),
             baseline,
             relative: check.relative,
         };
@@ -102,22 +102,22 @@ impl Probe<'_> {
         let mut usable = true;
         for (number, check) in step.expect.iter().enumerate().filter(|(_, check)| check.relative) {
             let seen = self.check(check, None)?.seen;
-            let stored = seen.is_some_and(|seen| {
-                self.home.store_baseline(self.run.id(), index, number, &seen).is_ok()
-            });
+            let stored = seen
+                .is_some_and(|seen| self.home.store_baseline(self.run.id(), index, number, &seen).is_ok());
             usable &= stored;
         }
         Ok(usable)
     }
 
     /// The first postcondition that does not hold, as a finding.
-    pub(super) fn postconditions(&self, step: &Step, index: u32) -> Result<Option<(Category, Reason)>, ProbeError> {
+    pub(super) fn postconditions(
+        &self,
+        step: &Step,
+        index: u32,
+    ) -> Result<Option<(Category, Reason)>, ProbeError> {
         for (number, check) in step.expect.iter().enumerate() {
-            let baseline = if check.relative {
-                self.home.baseline(self.run.id(), index, number).ok()
-            } else {
-                None
-            };
+            let baseline =
+                if check.relative { self.home.baseline(self.run.id(), index, number).ok() } else { None };
             match self.check(check, baseline)?.verdict {
                 Verdict::Holds => {}
                 Verdict::Fails | Verdict::Absent => {
@@ -137,7 +137,7 @@ impl Probe<'_> {
             let readings = step
                 .effects
                 .iter()
-                .filter_map(|effect| effect.verify.as_ref().map(|check| (effect.id.as_str(), check)))
+                .filter_map(|effect| effect.verifier().map(|check| (effect.id.as_str(), check)))
                 .map(|(name, check)| self.effect(name, check))
                 .collect::<Result<Vec<_>, _>>()?;
             let settled = readings.iter().all(|reading| match reading.status {
@@ -175,7 +175,7 @@ impl Probe<'_> {
             };
             for (name, _) in link.effects.iter().filter(|(_, status)| *status == EffectStatus::Confirmed) {
                 let check = step.effects.iter().find(|effect| effect.id == *name);
-                let Some(check) = check.and_then(|effect| effect.verify.as_ref()) else {
+                let Some(check) = check.and_then(EffectSpec::verifier) else {
                     return Err(ProbeError::Refused(Refusal::BundleMismatch));
                 };
                 match self.check(check, None)?.verdict {
@@ -215,7 +215,8 @@ impl Probe<'_> {
     fn lineage_is_whole(&self) -> bool {
         let mut parent = None;
         self.run.lineage.iter().zip(0_u32..).all(|(link, index)| {
-            let whole = link.parent == parent && link.index == index && link.bundle == self.run.admitted.bundle;
+            let whole =
+                link.parent == parent && link.index == index && link.bundle == self.run.admitted.bundle;
             parent = Some(link.digest);
             whole
         })
@@ -286,7 +287,7 @@ impl Probe<'_> {
 /// order wins.
 pub(super) fn effects_finding(step: &Step, readings: &[EffectReading]) -> Option<(Category, Reason)> {
     let any = |status: EffectStatus| readings.iter().any(|reading| reading.status == status);
-    if step.effects.iter().any(|effect| effect.verify.is_none()) {
+    if step.effects.iter().any(|effect| effect.verifier().is_none()) {
         Some((Category::EffectUnverifiable, Reason::EffectNeedsAttestation))
     } else if any(EffectStatus::Indeterminate) || any(EffectStatus::Unverifiable) {
         Some((Category::EffectIndeterminate, Reason::EffectUnreadable))

@@ -56,7 +56,12 @@ pub fn open_run(run: &Run) -> RunView {
 
 /// A run that ended, from its admission and its end.
 #[must_use]
-pub fn finished_run(admitted: &RunAdmitted, at: UnixMillis, checkpoints: u32, finished: &RunFinished) -> RunView {
+pub fn finished_run(
+    admitted: &RunAdmitted,
+    at: UnixMillis,
+    checkpoints: u32,
+    finished: &RunFinished,
+) -> RunView {
     let agent = finished.outcome.agent(finished.changed);
     RunView {
         run_id: admitted.run,

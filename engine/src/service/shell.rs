@@ -8,7 +8,9 @@ use journal::{Commit, Draft, Machine, Record, UnknownRecord};
 use protocol::capability::CapabilityKey;
 use protocol::command::Command;
 use protocol::event::{Entry, Event, RefusalsCounted, RunAdmitted};
-use protocol::ids::{AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, JournalId, PauseId, RunId, Seq};
+use protocol::ids::{
+    AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, JournalId, PauseId, RunId, Seq,
+};
 use protocol::refusal::Refusal;
 use protocol::time::{Millis, UnixMillis};
 
@@ -55,6 +57,9 @@ pub(super) struct Counted {
     since: UnixMillis,
 }
 
+/// Zero space that is wanted beside the promised outcomes: a large step's own promise and its block.
+const NEW_WORK_ROOM: u64 = 128 * 1024;
+
 const COUNTED_EVERY: Millis = Millis::from_secs(60);
 
 impl Counted {
@@ -87,7 +92,7 @@ impl Machine for Shell {
                 Ok(())
             }
             Ok(None) => Ok(()),
-            Err(_) => Err(UnknownRecord { seq: record.seq, kind: record.kind }),
+            Err(_) => Err(UnknownRecord { seq: record.seq, kind: record.kind, version: record.version }),
         }
     }
 
@@ -114,6 +119,9 @@ impl Shell {
 
     fn try_decide(&mut self, request: Request, commit: &mut Commit<'_>) -> Result<Answer, Refusal> {
         let facts = self.facts(&request, commit)?;
+        // Where the disk allows it there is room for new work beside every promised outcome; where not, `decide` refuses.
+        // A failure of the disk itself comes back from the push.
+        let _ = commit.ensure_space(self.state.reserved_bytes().saturating_add(NEW_WORK_ROOM));
         let alive = self.alive(&request.command);
         let fresh = self.fresh(request.run)?;
         let now = self.clock.now();
@@ -151,8 +159,12 @@ impl Shell {
             .map(|event| codec::draft(event, now))
             .collect::<Result<_, _>>()
             .map_err(|_| Refusal::InvalidRequest)?;
-        for (draft, event) in drafts.into_iter().zip(events) {
-            let seq = commit.push(draft).map_err(|_| Refusal::DiskFull)?;
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        let first = commit.push_all(&drafts).map_err(|_| Refusal::DiskFull)?;
+        for (offset, event) in (0..).zip(events) {
+            let seq = Seq(first.0.saturating_add(offset));
             self.fold(&Entry { seq, time: now, producer: self.instance, event: event.clone() });
         }
         Ok(())
@@ -180,9 +192,11 @@ impl Shell {
             | Command::Stop { run, .. }
             | Command::FinishDecision { run, .. }
             | Command::LoseDecision { run, .. } => self.state.runs.get(run),
-            Command::Decide { request, .. } => self.state.pause(&request.attention_id).map(|(run, _)| run).or_else(
-                || self.state.keys.get(&request.idempotency_key).and_then(|run| self.state.runs.get(run)),
-            ),
+            Command::Decide { request, .. } => {
+                self.state.pause(&request.attention_id).map(|(run, _)| run).or_else(|| {
+                    self.state.keys.get(&request.idempotency_key).and_then(|run| self.state.runs.get(run))
+                })
+            }
             Command::StartRun(_) | Command::RegisterKey { .. } | Command::RecordState { .. } => None,
         };
         let mut alive = BTreeSet::from([self.instance]);
@@ -209,8 +223,8 @@ impl Shell {
     /// A lock that cannot be probed counts as held: a holder is never assumed dead without proof.
     fn lives(&self, instance: InstanceId) -> bool {
         match journal::lock::Liveness::probe(self.home.vfs().as_ref(), &self.home.live(), instance) {
-            Ok(journal::lock::Life::Alive) | Err(_) => true,
-            Ok(journal::lock::Life::Dead) => false,
+            Ok(journal::lock::Alive::Alive) | Err(_) => true,
+            Ok(journal::lock::Alive::Dead) => false,
         }
     }
 
@@ -255,13 +269,24 @@ impl Shell {
         content: Option<&[u8]>,
         commit: &mut Commit<'_>,
     ) -> Result<Option<RecordedRequest>, Refusal> {
-        let open = self.state.requests.get(id).and_then(|run| self.state.runs.get(run)).map(|run| run.admitted.clone());
+        let open = self
+            .state
+            .requests
+            .get(id)
+            .and_then(|run| self.state.runs.get(run))
+            .map(|run| run.admitted.clone());
         let admitted: Option<RunAdmitted> = match open {
             Some(admitted) => Some(admitted),
-            None => read_events(&codec::request_lookup(id), commit)?.into_iter().find_map(|entry| match entry.event {
-                Event::RunAdmitted(admitted) if admitted.request.as_ref() == Some(id) => Some(admitted),
-                _ => None,
-            }),
+            None => {
+                read_events(&codec::request_lookup(id), commit)?.into_iter().find_map(|entry| {
+                    match entry.event {
+                        Event::RunAdmitted(admitted) if admitted.request.as_ref() == Some(id) => {
+                            Some(admitted)
+                        }
+                        _ => None,
+                    }
+                })
+            }
         };
         Ok(admitted.map(|admitted| RecordedRequest {
             run: admitted.run,
@@ -298,17 +323,23 @@ fn recorded_decision(key: &IdempotencyKey, commit: &mut Commit<'_>) -> Result<Op
 }
 
 /// What became of the run behind a closed pause.
-fn recorded_attention(attention: &AttentionId, commit: &mut Commit<'_>) -> Result<Option<RecordedAttention>, Refusal> {
-    let run = read_events(&codec::attention_lookup(attention), commit)?.into_iter().find_map(|entry| match entry.event {
-        Event::PauseOpened(opened) if opened.attention == *attention => Some(opened.run),
-        _ => None,
+fn recorded_attention(
+    attention: &AttentionId,
+    commit: &mut Commit<'_>,
+) -> Result<Option<RecordedAttention>, Refusal> {
+    let run = read_events(&codec::attention_lookup(attention), commit)?.into_iter().find_map(|entry| {
+        match entry.event {
+            Event::PauseOpened(opened) if opened.attention == *attention => Some(opened.run),
+            _ => None,
+        }
     });
     let Some(run) = run else { return Ok(None) };
-    let run_rejected = read_events(&codec::run_lookup(run), commit)?.into_iter().any(|entry| match entry.event {
-        Event::RunFinished(finished) => {
-            finished.run == run && finished.reason == protocol::pause::Reason::Rejected
-        }
-        _ => false,
-    });
+    let run_rejected =
+        read_events(&codec::run_lookup(run), commit)?.into_iter().any(|entry| match entry.event {
+            Event::RunFinished(finished) => {
+                finished.run == run && finished.reason == protocol::pause::Reason::Rejected
+            }
+            _ => false,
+        });
     Ok(Some(RecordedAttention { run_rejected }))
 }

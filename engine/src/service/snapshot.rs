@@ -68,7 +68,7 @@ pub(super) fn newest(home: &Home, reader: &Reader) -> (State, Seq) {
 }
 
 fn vouched(home: &Home, reader: &Reader, through: Seq) -> Option<State> {
-    let bytes = home.read(&home.snapshots().join(name(through)), MAX_SNAPSHOT_BYTES).ok()?;
+    let bytes = home.read(&home.snapshots(), &name(through), MAX_SNAPSHOT_BYTES).ok()?;
     let digest = Sha256Digest::of(&bytes);
     let record = recorded(reader, through).ok()??;
     if record.snapshot != Some(digest) {
@@ -94,4 +94,3 @@ fn recorded(reader: &Reader, through: Seq) -> Result<Option<StateRecorded>, Read
     }
     Ok(None)
 }
-

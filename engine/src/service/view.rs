@@ -15,6 +15,7 @@ use crate::machine::{self, State};
 use super::codec;
 use super::error::EngineError;
 use super::home::Home;
+use super::platform::SystemClock;
 use super::{history, project, snapshot};
 
 /// The state of a home up to the journal's synced position.
@@ -30,7 +31,7 @@ impl View {
     /// [`EngineError::Read`] when there is no journal or it cannot be read.
     pub fn open(home: &Path, vfs: Arc<dyn Vfs>) -> Result<Self, EngineError> {
         let home = Home::new(home, vfs);
-        let reader = Reader::open(Arc::clone(home.vfs()), &home.journal())?;
+        let reader = Reader::open(Arc::clone(home.vfs()), &home.journal(), SystemClock::new().boot_id())?;
         let (mut state, from) = snapshot::newest(&home, &reader);
         for record in reader.from(from)? {
             if let Ok(Some(entry)) = codec::entry(&record?) {
