@@ -16,6 +16,7 @@ use protocol::time::UnixMillis;
 const PAYLOAD_BYTES: usize = 200;
 const RAW_BLOCK_BYTES: usize = 320;
 const LONE: usize = 3_000;
+const TURN: usize = 50;
 const ROUNDS: usize = 3;
 
 struct Nothing;
@@ -45,30 +46,28 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times[times.len() * percent / 100]
 }
 
-fn raw(dir: &Path) -> Vec<Duration> {
+/// Raw writes and lone appends by turns, so that both meet the same noise of the machine.
+fn by_turns(dir: &Path, journal: &Journal<Nothing>) -> (Vec<Duration>, Vec<Duration>) {
     let file = File::create(dir.join("raw")).unwrap();
     file.write_all_at(&vec![0; 4 << 20], 0).unwrap();
     file.sync_all().unwrap();
     let block = [7; RAW_BLOCK_BYTES];
-    (0..LONE)
-        .map(|n| {
+    let (mut raw, mut lone) = (Vec::with_capacity(LONE), Vec::with_capacity(LONE));
+    while raw.len() < LONE {
+        for _ in 0..TURN {
             let start = Instant::now();
-            file.write_all_at(&block, (n * RAW_BLOCK_BYTES) as u64).unwrap();
+            file.write_all_at(&block, (raw.len() * RAW_BLOCK_BYTES) as u64).unwrap();
             file.sync_data().unwrap();
-            start.elapsed()
-        })
-        .collect()
-}
-
-fn lone(journal: &Journal<Nothing>) -> Vec<Duration> {
-    (0..LONE)
-        .map(|_| {
+            raw.push(start.elapsed());
+        }
+        for _ in 0..TURN {
             let payload = vec![7; PAYLOAD_BYTES];
             let start = Instant::now();
             journal.submit(payload).unwrap().unwrap();
-            start.elapsed()
-        })
-        .collect()
+            lone.push(start.elapsed());
+        }
+    }
+    (raw, lone)
 }
 
 fn many(journal: &Journal<Nothing>, producers: usize, each: usize) -> f64 {
@@ -91,9 +90,8 @@ fn main() {
     let options = Options::new(InstanceId([1; 16]), os::boot_id().unwrap(), Arc::new(|| UnixMillis(0)));
     let opened = opjournal_journal::open(Arc::new(OsVfs), &dir.path().join("journal"), options).unwrap();
     let journal = opened.start(Seq(0), Nothing).unwrap();
-    lone(&journal);
     for _ in 0..ROUNDS {
-        let (mut raw, mut lone) = (raw(dir.path()), lone(&journal));
+        let (mut raw, mut lone) = by_turns(dir.path(), &journal);
         let raw_rate = raw.len() as f64 / raw.iter().sum::<Duration>().as_secs_f64();
         let (raw_p50, lone_p50) = (percentile(&mut raw, 50), percentile(&mut lone, 50));
         println!(

@@ -213,9 +213,15 @@ pub enum AppendError {
         /// How long was waited.
         waited: Millis,
     },
-    /// The journal was closed, or its writer thread ended. Nothing was written.
+    /// The journal was closed. Nothing was written.
     #[error("the journal is closed")]
     Closed,
+    /// The machine panicked. What this command wrote may or may not be there; nothing is accepted until the journal is
+    /// opened again, which finds out.
+    #[error(
+        "the journal stopped after an internal error. Open it again to go on; the last request may or may not be recorded"
+    )]
+    Panicked,
     /// The disk is full. Nothing was written; the journal goes on in the space it has.
     #[error("the disk is full; nothing was written. Make room and try again")]
     DiskFull,
@@ -254,7 +260,9 @@ impl AppendError {
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::Poisoned(_) | Self::Closed | Self::Damaged(_) | Self::UnknownRecord(_) => true,
+            Self::Poisoned(_) | Self::Closed | Self::Panicked | Self::Damaged(_) | Self::UnknownRecord(_) => {
+                true
+            }
             Self::Busy { .. }
             | Self::DiskFull
             | Self::TooLarge { .. }

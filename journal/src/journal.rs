@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::reader::Reader;
 use crate::recovery::{OpenReport, recover};
 use crate::vfs::{FileSystem, Vfs};
-use crate::writer::{Job, Machine, Query, Shared, Writer, promise};
+use crate::writer::{Machine, Query, Shared, Writer, promise};
 
 /// Opens the journal in `dir` for writing; creates it when absent. Takes the commit lock, recovers as FORMAT.md says,
 /// and gives the lock back.
@@ -95,10 +95,10 @@ impl Opened {
     /// failure on the way.
     pub fn start<M: Machine>(mut self, from: Seq, mut machine: M) -> Result<Journal<M>, OpenError> {
         self.log.replay(from, None, &mut |record| machine.apply(&record))?;
-        let shared = Arc::new(Shared::new());
         let place = (Arc::clone(&self.log.vfs), self.log.dir.clone(), self.log.options.boot_id);
         let (journal_id, log, lock) = (self.journal_id(), self.log, self.lock);
-        let writer = Writer { log, lock, machine, shared: Arc::clone(&shared) };
+        let shared = Arc::new(Shared::new(Writer::new(log, lock, machine)));
+        let writer = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("journal-writer".to_owned())
             .spawn(move || writer.run())
@@ -130,15 +130,14 @@ impl<M: Machine> Clone for Journal<M> {
 }
 
 impl<M: Machine> Journal<M> {
-    /// Hands one command to the writer thread; returns its answer once everything it pushed is durable. Commands that
-    /// wait at the same time share a sync. Not to be called from the machine or a query: they are that thread.
+    /// Has one command decided; returns its answer once everything it pushed is durable. Commands that wait at the
+    /// same time are served by the writer thread and share a sync; one that comes alone is served by the calling
+    /// thread. Not to be called from the machine or a query.
     ///
     /// # Errors
     /// [`AppendError`]. After one that [`AppendError::is_final`] every later call fails too.
     pub fn submit(&self, command: M::Command) -> Result<M::Answer, AppendError> {
-        let (promise, slot) = promise();
-        self.inner.shared.hand_over(Job::Submit(command, promise))?;
-        slot.wait()
+        self.inner.shared.submit(command)
     }
 
     /// Runs `f` on the writer thread on the durable machine, after reading on to what other processes synced. Takes no
@@ -152,7 +151,7 @@ impl<M: Machine> Journal<M> {
     ) -> Result<R, AppendError> {
         let (promise, slot) = promise();
         let query: Query<M> = Box::new(move |machine| promise.keep(machine.map(f)));
-        self.inner.shared.hand_over(Job::Query(query))?;
+        self.inner.shared.query(query)?;
         slot.wait()
     }
 

@@ -1,5 +1,6 @@
 //! The writer thread: group commit under the file lock, poison, and what the machine may do inside a commit.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use protocol::ids::Seq;
@@ -23,7 +24,7 @@ const ROOM_BYTES_MAX: u64 = 3 << 20;
 /// A block that holds this much is written before the next command is decided.
 const BLOCK_BYTES_ENOUGH: usize = BLOCK_BYTES_MAX - RECORD_BYTES_MAX;
 
-/// The state that the records fold into, and the rules that make new ones. Lives on the writer thread.
+/// The state that the records fold into, and the rules that make new ones. One thread at a time is in it.
 pub trait Machine: Send + 'static {
     /// What is asked of it.
     type Command: Send + 'static;
@@ -283,7 +284,7 @@ impl Commit<'_> {
     }
 }
 
-/// Where one waiter gets its result. Dropped without one, it says that the journal is closed.
+/// Where one waiter gets its result. It is dropped without one only when the machine panics.
 pub(crate) struct Promise<T>(Option<Arc<Slot<T>>>);
 
 pub(crate) struct Slot<T> {
@@ -323,7 +324,7 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        self.settle(Err(AppendError::Closed));
+        self.settle(Err(AppendError::Panicked));
     }
 }
 
@@ -341,42 +342,79 @@ pub(crate) enum Job<M: Machine> {
 }
 
 /// What the writer thread and those who ask share.
+///
+/// A command that comes alone is served by the thread that brings it, which saves two hand-overs; all others are served
+/// by the writer thread, many at a time. Whoever serves holds `writer`.
 pub(crate) struct Shared<M: Machine> {
     queue: Mutex<Queue<M>>,
     wake: Condvar,
+    writer: Mutex<Writer<M>>,
 }
 
 struct Queue<M: Machine> {
     jobs: Vec<Job<M>>,
-    /// Whether the writer waits to be woken.
+    /// Whether the writer thread waits to be woken.
     idle: bool,
+    /// Whether the last turn of the writer thread served several: then a command is unlikely to come alone.
+    crowded: bool,
     closing: bool,
     /// Why nothing is accepted any more.
     end: Option<AppendError>,
 }
 
+impl<M: Machine> Queue<M> {
+    fn accepts(&self) -> Result<(), AppendError> {
+        match &self.end {
+            Some(end) => Err(end.clone()),
+            None if self.closing => Err(AppendError::Closed),
+            None => Ok(()),
+        }
+    }
+}
+
 impl<M: Machine> Shared<M> {
-    pub(crate) fn new() -> Self {
-        let queue = Queue { jobs: Vec::new(), idle: false, closing: false, end: None };
-        Self { queue: Mutex::new(queue), wake: Condvar::new() }
+    pub(crate) fn new(writer: Writer<M>) -> Self {
+        let queue = Queue { jobs: Vec::new(), idle: false, crowded: false, closing: false, end: None };
+        Self { queue: Mutex::new(queue), wake: Condvar::new(), writer: Mutex::new(writer) }
     }
 
-    /// Hands a job over, or gives it back with the reason why not.
-    pub(crate) fn hand_over(&self, job: Job<M>) -> Result<(), AppendError> {
-        let mut queue = hold(&self.queue);
-        if let Some(end) = &queue.end {
-            return Err(end.clone());
+    /// Serves a command, here or on the writer thread.
+    pub(crate) fn submit(&self, command: M::Command) -> Result<M::Answer, AppendError> {
+        let queue = hold(&self.queue);
+        queue.accepts()?;
+        if queue.jobs.is_empty()
+            && !queue.crowded
+            && let Ok(mut writer) = self.writer.try_lock()
+        {
+            drop(queue);
+            return self.serve_here(&mut writer, command);
         }
-        if queue.closing {
-            return Err(AppendError::Closed);
-        }
+        let (promise, slot) = promise();
+        self.enqueue(queue, Job::Submit(command, promise));
+        slot.wait()
+    }
+
+    fn serve_here(&self, writer: &mut Writer<M>, command: M::Command) -> Result<M::Answer, AppendError> {
+        let (promise, slot) = promise();
+        self.turn(writer, vec![Job::Submit(command, promise)]);
+        slot.wait()
+    }
+
+    /// Hands a query over to the writer thread.
+    pub(crate) fn query(&self, query: Query<M>) -> Result<(), AppendError> {
+        let queue = hold(&self.queue);
+        queue.accepts()?;
+        self.enqueue(queue, Job::Query(query));
+        Ok(())
+    }
+
+    fn enqueue(&self, mut queue: MutexGuard<'_, Queue<M>>, job: Job<M>) {
         queue.jobs.push(job);
         let wake = std::mem::take(&mut queue.idle);
         drop(queue);
         if wake {
             self.wake.notify_one();
         }
-        Ok(())
     }
 
     pub(crate) fn close(&self) {
@@ -392,79 +430,90 @@ impl<M: Machine> Shared<M> {
         hold(&self.queue).end.clone()
     }
 
-    /// Takes all that is asked, waiting until something is; `false` when closed and done.
-    fn take(&self, jobs: &mut Vec<Job<M>>) -> bool {
+    /// The writer thread.
+    pub(crate) fn run(&self) {
+        while self.wait() {
+            let mut writer = hold(&self.writer);
+            // Those who were just answered come again at once; let them, so that they share the next sync.
+            if hold(&self.queue).crowded {
+                std::thread::yield_now();
+            }
+            let mut queue = hold(&self.queue);
+            let jobs = std::mem::take(&mut queue.jobs);
+            queue.crowded = jobs.len() > 1;
+            drop(queue);
+            self.turn(&mut writer, jobs);
+        }
+    }
+
+    /// Serves jobs and tells those who asked.
+    fn turn(&self, writer: &mut Writer<M>, jobs: Vec<Job<M>>) {
+        let mut done = Vec::with_capacity(jobs.len());
+        let served = std::panic::catch_unwind(AssertUnwindSafe(|| writer.serve(jobs, &mut done)));
+        let served = served.unwrap_or_else(|_| {
+            // Nobody knows what the machine has half folded, so it is not asked again. Those who were not served are told
+            // as their promises are dropped.
+            let _ = writer.lock.release();
+            Err(AppendError::Panicked)
+        });
+        // Refuse before anybody is told, so that nobody who was told finds the journal accepting.
+        if let Err(end) = served {
+            self.stop(&end);
+        }
+        for (promise, answer) in done {
+            promise.keep(answer);
+        }
+    }
+
+    /// Waits until something is asked; `false` when closed and done.
+    fn wait(&self) -> bool {
         let mut queue = hold(&self.queue);
         while queue.jobs.is_empty() {
-            if queue.closing {
+            if queue.closing || queue.end.is_some() {
                 return false;
             }
             queue.idle = true;
             queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.idle = false;
-        std::mem::swap(&mut queue.jobs, jobs);
         true
     }
 
-    fn stop(&self, end: AppendError) -> Vec<Job<M>> {
+    /// Accepts nothing from now on, and refuses what waits.
+    fn stop(&self, end: &AppendError) {
         let mut queue = hold(&self.queue);
-        queue.end.get_or_insert(end);
-        std::mem::take(&mut queue.jobs)
+        queue.end.get_or_insert_with(|| end.clone());
+        let waiting = std::mem::take(&mut queue.jobs);
+        let wake = std::mem::take(&mut queue.idle);
+        drop(queue);
+        if wake {
+            self.wake.notify_one();
+        }
+        for job in waiting {
+            refuse(job, end);
+        }
     }
 }
 
 pub(crate) struct Writer<M: Machine> {
-    pub log: Log,
-    pub lock: CommitLock,
-    pub machine: M,
-    pub shared: Arc<Shared<M>>,
-}
-
-/// Tells everybody that the writer is gone, even if the machine panicked.
-struct LastWords<M: Machine>(Arc<Shared<M>>);
-
-impl<M: Machine> Drop for LastWords<M> {
-    fn drop(&mut self) {
-        // Dropping a job answers it.
-        drop(self.0.stop(AppendError::Closed));
-    }
+    log: Log,
+    lock: CommitLock,
+    machine: M,
+    batch: Batch,
 }
 
 type Waiting<A> = Vec<(Promise<A>, Result<A, AppendError>)>;
 
 impl<M: Machine> Writer<M> {
-    /// The writer thread.
-    pub(crate) fn run(mut self) {
-        let _last_words = LastWords(Arc::clone(&self.shared));
-        let (mut batch, mut jobs, mut done) = (Batch::default(), Vec::new(), Vec::new());
-        while self.shared.take(&mut jobs) {
-            let served = self.serve(&mut jobs, &mut batch, &mut done);
-            let end = served.err();
-            // Refuse before anybody is told, so that nobody who was told finds the journal accepting.
-            let left = end.as_ref().map(|end| self.shared.stop(end.clone())).unwrap_or_default();
-            for (promise, answer) in done.drain(..) {
-                promise.keep(answer);
-            }
-            if let Some(end) = end {
-                for job in jobs.drain(..).chain(left) {
-                    refuse(job, &end);
-                }
-                return;
-            }
-        }
+    pub(crate) fn new(log: Log, lock: CommitLock, machine: M) -> Self {
+        Self { log, lock, machine, batch: Batch::default() }
     }
 
     /// Serves all jobs; an error is final. Those in `done` are to be told what stands there.
-    fn serve(
-        &mut self,
-        jobs: &mut Vec<Job<M>>,
-        batch: &mut Batch,
-        done: &mut Waiting<M::Answer>,
-    ) -> Result<(), AppendError> {
+    fn serve(&mut self, jobs: Vec<Job<M>>, done: &mut Waiting<M::Answer>) -> Result<(), AppendError> {
         let mut commands = Vec::with_capacity(jobs.len());
         let mut queries = Vec::new();
-        for job in jobs.drain(..) {
+        for job in jobs {
             match job {
                 Job::Submit(command, promise) => commands.push((command, promise)),
                 Job::Query(query) => queries.push(query),
@@ -485,7 +534,7 @@ impl<M: Machine> Writer<M> {
         let mut commands = commands.into_iter();
         let locked = match self.lock.acquire(wait) {
             Ok(()) => {
-                let decided = self.decide_all(&mut commands, batch, done);
+                let decided = self.decide_all(&mut commands, done);
                 // A lock that is not given back is only given back later, with the file.
                 let _ = self.lock.release();
                 decided
@@ -508,7 +557,6 @@ impl<M: Machine> Writer<M> {
     fn decide_all(
         &mut self,
         commands: &mut impl Iterator<Item = (M::Command, Promise<M::Answer>)>,
-        batch: &mut Batch,
         done: &mut Waiting<M::Answer>,
     ) -> Result<(), AppendError> {
         self.catch_up()?;
@@ -516,31 +564,33 @@ impl<M: Machine> Writer<M> {
         let mut waiting: Waiting<M::Answer> = Vec::new();
         let mut failure = None;
         while failure.is_none() {
-            if batch.records.is_empty() {
+            if self.batch.records.is_empty() {
                 failure = self.make_room().err();
                 if failure.is_some() {
                     break;
                 }
             }
             let Some((command, promise)) = commands.next() else { break };
-            let (before, mut poison) = (batch.records.len(), None);
-            let (log, failed) = (&mut self.log, None);
+            let (before, mut poison) = (self.batch.records.len(), None);
+            let (log, batch, failed) = (&mut self.log, &mut self.batch, None);
             let mut commit = Commit { log, batch, before, failed, poison: &mut poison };
             let answer = self.machine.decide(command, &mut commit);
             let answer = match commit.failed.take() {
-                Some(error) if batch.records.len() == before => Err(error),
+                Some(error) if self.batch.records.len() == before => Err(error),
                 Some(_) | None => Ok(answer),
             };
             waiting.push((promise, answer));
             failure = poison.map(AppendError::Poisoned);
-            if failure.is_none() && (batch.blocks.len() > 1 || batch.last_len() >= BLOCK_BYTES_ENOUGH) {
-                failure = self.write(batch).err();
+            if failure.is_none()
+                && (self.batch.blocks.len() > 1 || self.batch.last_len() >= BLOCK_BYTES_ENOUGH)
+            {
+                failure = self.write().err();
                 if failure.is_none() {
                     done.append(&mut waiting);
                 }
             }
         }
-        failure = failure.or_else(|| self.write(batch).err());
+        failure = failure.or_else(|| self.write().err());
         match failure {
             None => {
                 done.append(&mut waiting);
@@ -564,11 +614,11 @@ impl<M: Machine> Writer<M> {
         self.log.ensure_space(want).map(|_| ()).map_err(AppendError::Poisoned)
     }
 
-    fn write(&mut self, batch: &mut Batch) -> Result<(), AppendError> {
-        for block in &mut batch.blocks {
+    fn write(&mut self) -> Result<(), AppendError> {
+        for block in &mut self.batch.blocks {
             self.log.commit(&self.lock, &mut block.bytes, block.count).map_err(AppendError::Poisoned)?;
         }
-        batch.clear();
+        self.batch.clear();
         Ok(())
     }
 

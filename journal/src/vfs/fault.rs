@@ -50,7 +50,7 @@ pub struct Event<'a> {
     pub when: When,
     /// What is done.
     pub operation: Operation,
-    /// To what.
+    /// To what: the name it has, or, for an open file, the name it was opened by.
     pub path: &'a Path,
 }
 

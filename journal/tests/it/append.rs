@@ -176,8 +176,8 @@ fn a_panic_of_the_machine_leaves_nobody_waiting_and_the_lock_free() {
         commit.push(draft(b"never")).expect("a push");
         panic!("planned");
     }));
-    assert_eq!(journal.submit(panics).map(|_| ()), Err(AppendError::Closed));
-    assert_eq!(say(&journal, b"x"), Err(AppendError::Closed));
+    assert_eq!(journal.submit(panics).map(|_| ()), Err(AppendError::Panicked));
+    assert_eq!(say(&journal, b"x"), Err(AppendError::Panicked));
     let (journal, _) = home.open().expect("a journal");
     assert_eq!(said(&journal), Vec::<Vec<u8>>::new());
 }
