@@ -11,7 +11,7 @@ use journal::{Journal, OpenReport};
 use protocol::bundle::Step;
 use protocol::canonical_json;
 use protocol::capability::CapabilityKey;
-use protocol::command::{Command, StartRun};
+use protocol::command::{Command, LiveFinding, StartRun};
 use protocol::decision::{Action, DecidedVia, DecisionRequest};
 use protocol::event::Author;
 use protocol::ids::{AttentionId, InstanceId, LeaseToken, RequestId, RunId, Seq};
@@ -169,6 +169,7 @@ impl Engine {
             limits: options.limits,
             counted: Counted::default(),
             since_recorded: 0,
+            reaped: false,
         };
         let journal = opened.start(from, shell)?;
         Ok(Self {
@@ -385,24 +386,14 @@ impl Engine {
         decision: &Decision,
         run: &Run,
     ) -> Result<(DecisionAnswer, Next), EngineError> {
-        let inputs = Inputs::load(&self.home, &run.admitted)?;
-        let index = run.cursor.step();
-        let Some(step) = inputs.workflow().step(index) else { return Err(Refusal::BundleMismatch.into()) };
-        let probe = Probe {
-            executors: &self.executors,
-            inputs: &inputs,
-            home: &self.home,
-            clock: self.clock.as_ref(),
-            run,
-        };
-        let command = match probe.judge(decision.action, step, index) {
+        let command = match self.judge(decision, run) {
             Ok(finding) => Command::FinishDecision { run: run.id(), token, decision: decision.id, finding },
             Err(ProbeError::Lost) => Command::LoseDecision { run: run.id(), token, decision: decision.id },
             Err(ProbeError::Refused(_)) => Command::FinishDecision {
                 run: run.id(),
                 token,
                 decision: decision.id,
-                finding: protocol::command::LiveFinding::NotVerified,
+                finding: LiveFinding::NotVerified,
             },
         };
         match self.submit(command)? {
@@ -415,6 +406,22 @@ impl Engine {
             }
             answer => Err(unexpected(answer)),
         }
+    }
+
+    fn judge(&self, decision: &Decision, run: &Run) -> Result<LiveFinding, ProbeError> {
+        let inputs = Inputs::load(&self.home, &run.admitted).map_err(ProbeError::Refused)?;
+        let index = run.cursor.step();
+        let Some(step) = inputs.workflow().step(index) else {
+            return Err(ProbeError::Refused(Refusal::BundleMismatch));
+        };
+        let probe = Probe {
+            executors: &self.executors,
+            inputs: &inputs,
+            home: &self.home,
+            clock: self.clock.as_ref(),
+            run,
+        };
+        probe.judge(decision.action, step, index)
     }
 
     /// Ends a run before its next delivery. A delivery that may have happened is never rewritten: then the run ends
@@ -495,7 +502,8 @@ impl Engine {
     pub fn record_state(&self) -> Result<(), EngineError> {
         let (since, through, state) = self.journal.query(|shell| {
             let through = Seq(shell.state.next.0.saturating_sub(1));
-            (shell.since_recorded, through, (shell.since_recorded > 0).then(|| shell.state.clone()))
+            let due = shell.since_recorded > 0 || shell.counted.pending();
+            (shell.since_recorded, through, due.then(|| shell.state.clone()))
         })?;
         let Some(state) = state else { return Ok(()) };
         let snapshot = if since >= self.snapshot_every {
@@ -547,14 +555,10 @@ impl Engine {
 
     /// Makes and journals the capability key before its first use; from then on "missing" is an error.
     fn ensure_key(&self) -> Result<(), EngineError> {
-        let (registered, loaded) = self.journal.query(|shell| {
-            (!shell.state.capability_keys.is_empty(), shell.key.as_ref().map(CapabilityKey::id))
-        })?;
-        if registered {
-            return match loaded {
-                Some(_) => Ok(()),
-                None => keys::load(&self.home).map(|_| ()).map_err(Into::into),
-            };
+        let registered = self.journal.query(|shell| shell.state.capability_keys.clone())?;
+        if !registered.is_empty() {
+            let key = keys::load(&self.home)?;
+            return if registered.contains(&key.id()) { Ok(()) } else { Err(keys::KeyError::Foreign.into()) };
         }
         let key = keys::create(&self.home, self.ids.as_ref())?;
         let id = key.id();

@@ -81,6 +81,8 @@ pub(super) fn live_facts(home: &Home, deployment: &Deployment, admitted: &RunAdm
         parameters,
         policy: salt.as_ref().and_then(|salt| policy_digest(deployment, salt)),
         executor: bundle.is_some_and(|bundle| serves(deployment, &bundle.workflow)),
+        // No executor of this version has a child process.
+        child_lives: false,
     }
 }
 

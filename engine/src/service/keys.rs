@@ -31,6 +31,11 @@ pub enum KeyError {
         /// Bytes found.
         length: u64,
     },
+    /// It is not the key that the journal registered.
+    #[error(
+        "the capability key is not the one that this home's journal registered; restore it from its backup"
+    )]
+    Foreign,
     /// The system refused.
     #[error("the capability key could not be used: {}", .0.kind())]
     Io(#[from] io::Error),

@@ -48,6 +48,8 @@ pub(super) struct Shell {
     pub(super) counted: Counted,
     /// Events folded since the last recorded state.
     pub(super) since_recorded: u64,
+    /// Whether this process has removed the liveness files of the dead.
+    pub(super) reaped: bool,
 }
 
 /// Refusals of malformed and unknown requests, held back for one record a minute. Source: RULINGS 16.
@@ -68,6 +70,11 @@ impl Counted {
             self.since = now;
         }
         self.count = self.count.saturating_add(1);
+    }
+
+    /// Whether a record is held back.
+    pub(super) const fn pending(&self) -> bool {
+        self.count > 0
     }
 
     /// The record that is due, if one is.
@@ -118,6 +125,8 @@ impl Shell {
     }
 
     fn try_decide(&mut self, request: Request, commit: &mut Commit<'_>) -> Result<Answer, Refusal> {
+        self.reap();
+        self.load_key();
         let facts = self.facts(&request, commit)?;
         // Where the disk allows it there is room for new work beside every promised outcome; where not, `decide` refuses.
         // A failure of the disk itself comes back from the push.
@@ -142,7 +151,8 @@ impl Shell {
         if let Answer::Refused(Refusal::InvalidRequest | Refusal::UnknownAttention) = decided.answer {
             self.counted.add(now.wall);
         }
-        decided.events.extend(self.counted.take(now.wall, false));
+        let closing = matches!(request.command, Command::RecordState { .. });
+        decided.events.extend(self.counted.take(now.wall, closing));
         self.append(&decided.events, now.wall, commit)?;
         Ok(decided.answer)
     }
@@ -225,6 +235,21 @@ impl Shell {
         match journal::lock::Liveness::probe(self.home.vfs().as_ref(), &self.home.live(), instance) {
             Ok(journal::lock::Alive::Alive) | Err(_) => true,
             Ok(journal::lock::Alive::Dead) => false,
+        }
+    }
+
+    /// Another process may have made the home's first key since this one opened it.
+    fn load_key(&mut self) {
+        if self.key.is_none() && !self.state.capability_keys.is_empty() {
+            self.key = super::keys::load(&self.home).ok();
+        }
+    }
+
+    /// Removes the liveness files of dead processes, once, under the commit lock (RULINGS 10).
+    fn reap(&mut self) {
+        if !std::mem::replace(&mut self.reaped, true) {
+            // A file that stays costs a probe and nothing else.
+            let _ = journal::lock::Liveness::reap(self.home.vfs().as_ref(), &self.home.live());
         }
     }
 
