@@ -12,6 +12,7 @@ pub mod lineage;
 pub mod outcome;
 pub mod pause;
 pub mod run;
+pub mod settlement;
 pub mod state;
 pub mod step;
 mod work;
@@ -139,9 +140,11 @@ pub fn decide(state: &State, command: &Command, cx: &Context<'_>) -> Result<Deci
             decision::decide(state, request, author, *may_preempt, cx)
         }
         Command::FinishDecision { run, token, decision, finding } => {
-            decision::finish(state, *run, *token, *decision, finding, cx)
+            settlement::finish(state, *run, *token, *decision, finding, cx)
         }
-        Command::LoseDecision { run, token, decision } => decision::lose(state, *run, *token, *decision, cx),
+        Command::LoseDecision { run, token, decision } => {
+            settlement::lose(state, *run, *token, *decision, cx)
+        }
         Command::RegisterKey { key } => Ok(if state.capability_keys.contains(key) {
             Decided::silent(Answer::Recorded)
         } else {

@@ -377,6 +377,9 @@ record!(
         reserve: u32,
         /// The writer's right.
         under: Under,
+        /// Whether nothing uncertain on this run could still act as it began. Only then does what it reads prove
+        /// an absence: an earlier read may have been overtaken by a late effect.
+        absence_provable: bool,
     }
 );
 

@@ -190,6 +190,8 @@ pub enum Phase {
         absent_after: Deadline,
         /// Bytes promised to its outcome.
         reserve: u32,
+        /// See `DecisionStarted`.
+        absence_provable: bool,
     },
     /// Its holder is gone; what came of it is not known.
     Uncertain {

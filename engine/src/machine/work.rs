@@ -177,6 +177,7 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
                     holder: entry.producer,
                     absent_after: started.absent_after,
                     reserve: started.reserve,
+                    absence_provable: started.absence_provable,
                 };
             }
         }

@@ -65,9 +65,8 @@ fn absence_is_proven_by_all_conditions_and_by_none_fewer() {
         change(&mut bench);
         let (got, mut bench) = reconciled(bench, run, absent());
         assert_eq!(got, want, "{case}");
-        let settled = bench.journal.iter().any(|entry| match &entry.event {
-            Event::DeliverySettled(settled) => settled.settlement == Settlement::Absent,
-            _ => false,
+        let settled = bench.journal.iter().any(|entry| {
+            matches!(&entry.event, Event::DeliverySettled(settled) if settled.settlement == Settlement::Absent)
         });
         assert_eq!(settled, want == "not_delivered", "{case}");
         // Only then may the step run.
@@ -77,6 +76,38 @@ fn absence_is_proven_by_all_conditions_and_by_none_fewer() {
             let token = bench.run(run).lease.unwrap().token;
             bench.begun(run, token, &acting(0));
         }
+    }
+}
+
+#[test]
+fn what_was_read_too_early_proves_nothing_later() {
+    type Change = fn(&mut Bench);
+    let changes: [(&str, Change); 3] = [
+        ("the time came in between", |bench| bench.passes(OVER)),
+        ("the holder died in between", |bench| {
+            bench.dies(A);
+        }),
+        ("the child ended in between", |bench| bench.live.child_lives = false),
+    ];
+    for (at, (case, change)) in changes.into_iter().enumerate() {
+        let (mut bench, run, ..) = Bench::crossed(&acting(0));
+        match at {
+            0 => bench.dies(A),
+            1 => bench.passes(OVERDUE),
+            _ => {
+                bench.dies(A);
+                bench.passes(OVER);
+                bench.live.child_lives = true;
+            }
+        }
+        bench.me = B;
+        bench.acquire(run, false);
+        let early = bench.carried_out(run, Action::Reconcile, "early");
+        change(&mut bench);
+        bench.me = B;
+        assert_eq!(word(&bench.finish(run, early, absent())), "delivery_uncertain", "{case}");
+        let late = bench.carried_out(run, Action::Reconcile, "late");
+        assert_eq!(word(&bench.finish(run, late, absent())), "not_delivered", "{case}: a new read does");
     }
 }
 

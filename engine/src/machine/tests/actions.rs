@@ -58,10 +58,10 @@ fn every_combination_allows_what_the_contract_says() {
                         Action::Continue => {
                             !matches!(made, Made::Perhaps)
                                 && (step.postconditions > 0 || step.effects > 0)
-                                && !(step.relative > 0 && !baseline)
+                                && (step.relative == 0 || baseline)
                                 && step.attested == 0
                                 && identity_status != IdentityStatus::Mismatch
-                                && !(step.identity_required && identity_status != IdentityStatus::Verified)
+                                && (identity_status == IdentityStatus::Verified || !step.identity_required)
                         }
                         Action::Skip => step.skippable && !step.consequential && matches!(made, Made::No),
                     };

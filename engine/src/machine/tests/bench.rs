@@ -400,11 +400,10 @@ pub(super) fn word(answer: &Answer) -> String {
         Answer::Finished { outcome } => outcome.as_str().into(),
         Answer::CarryOut { .. } => "carry out".into(),
         Answer::Decided { replayed: true, .. } => "replayed".into(),
-        Answer::Decided { decision, .. } => match &decision.phase {
-            crate::machine::Phase::Terminal { outcome, refusal: None } => outcome.as_str().into(),
-            crate::machine::Phase::Terminal { refusal: Some(code), .. } => code.as_str().into(),
-            phase => alloc::format!("{phase:?}"),
-        },
+        Answer::Decided { decision, .. } => {
+            let Phase::Terminal { outcome, refusal } = &decision.phase else { panic!("{decision:?}") };
+            refusal.map_or_else(|| outcome.as_str(), |code| code.as_str()).into()
+        }
         Answer::Refused(refusal) => refusal.code().as_str().into(),
     }
 }

@@ -227,9 +227,9 @@ fn a_takeover_says_why_and_what_became_uncertain() {
             ["delivery_uncertain", "pause_opened", "capability_issued", "lease_released"],
             "{case}"
         );
-        let found = bench.journal.iter().find_map(|entry| match &entry.event {
-            Event::DeliveryUncertain(uncertain) => Some((uncertain.reason, uncertain.holder)),
-            _ => None,
+        let found = bench.journal.iter().find_map(|entry| {
+            let Event::DeliveryUncertain(uncertain) = &entry.event else { return None };
+            Some((uncertain.reason, uncertain.holder))
         });
         assert_eq!(found, Some((reason, A)), "{case}");
         let pause = bench.run(run).pause.as_ref().unwrap();

@@ -6,7 +6,7 @@ use alloc::vec;
 use protocol::command::{Command, LiveFinding};
 use protocol::decision::Action;
 use protocol::delivery::{EffectStatus, ReceiptOutcome};
-use protocol::event::{CheckpointKind, StepFacts};
+use protocol::event::{CheckpointKind, Event, StepFacts};
 use protocol::outcome::{RecordChanged, RunOutcome};
 use protocol::pause::Category;
 
@@ -146,14 +146,11 @@ fn a_humans_checkpoint_says_what_the_halt_captured_and_that_the_engine_delivered
     let mut next = verified(&step);
     next.identity = Some(protocol::digest::MacDigest([0x2e; 32]));
     assert_eq!(word(&bench.finish(run, carried, LiveFinding::Verified(next))), "completed");
-    let checkpoint = bench
-        .journal
-        .iter()
-        .find_map(|entry| match &entry.event {
-            protocol::event::Event::Checkpoint(checkpoint) => Some(checkpoint.clone()),
-            _ => None,
-        })
-        .unwrap();
+    let checkpoint = bench.journal.iter().find_map(|entry| {
+        let Event::Checkpoint(checkpoint) = &entry.event else { return None };
+        Some(checkpoint.clone())
+    });
+    let checkpoint = checkpoint.unwrap();
     assert_eq!(checkpoint.kind, CheckpointKind::Human);
     assert!(!checkpoint.delivery_attempted);
     assert_eq!(checkpoint.identity, Some(captured), "not the next record's");
