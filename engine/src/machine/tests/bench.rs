@@ -21,8 +21,8 @@ use protocol::pause::{Category, IdentityStatus, Reason};
 use protocol::time::{BootMillis, Millis, Moment, UnixMillis};
 
 use crate::machine::{
-    Answer, Context, Decided, Decision, Facts, FreshIds, LiveFacts, MachineLimits, RecordedAttention, Run,
-    State, apply, decide_audited,
+    Answer, Context, Decided, Decision, Facts, FreshIds, LiveFacts, MachineLimits, Phase, RecordedAttention,
+    Run, State, apply, decide_audited,
 };
 
 /// Two processes of one home.
