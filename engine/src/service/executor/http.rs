@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `method` | `POST`, `PUT`, `PATCH` or `DELETE`; for a step of class `read`: `GET` (default) or `HEAD` |
 //! | `path` | an array of segments, each percent-encoded by itself; or a text without parameters |
-//! | `query`, `headers`, `form` | objects: name → text, number or truth value |
+//! | `query`, `headers`, `form` | objects: name → text, number or truth value; a field of a form whose optional parameter was not given is left out |
 //! | `json` | a value to send instead of `form` |
 //! | `credential` | the name of one of the deployment's; the request then carries no session |
 //! | `accept` | `status` (needed), `location_prefix`, `body_contains`: all must be fulfilled. A step of class `read` may leave it out and then needs `200` |

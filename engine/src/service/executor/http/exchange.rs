@@ -145,7 +145,7 @@ impl Client {
         request: Result<ureq::http::Request<S>, ureq::http::Error>,
         remaining: Duration,
     ) -> Option<Response<ureq::Body>> {
-        let request = self.agent.configure_request(request.ok()?).timeout_per_read(Some(remaining)).build();
+        let request = self.agent.configure_request(request.ok()?).timeout_global(Some(remaining)).build();
         self.agent.run(request).ok()
     }
 

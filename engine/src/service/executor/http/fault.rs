@@ -109,7 +109,8 @@ impl Faults {
 
     /// Whether a text has a parameter in it that is not filled in yet.
     pub(super) fn refers(&self, text: &str) -> bool {
-        self.is_template() && text.contains("${")
+        // `$$` is a dollar sign that begins nothing.
+        self.is_template() && text.replace("$$", "").contains("${")
     }
 
     /// Whether a value is one parameter that is not filled in yet, and so of a type not known yet.

@@ -72,7 +72,11 @@ pub(super) fn read(
         None => faults.add(&root, "needs `path`"),
     };
     let query = match args.get("query") {
-        Some(value) => fields(value, &root.member("query"), faults).map(|fields| pairs(borrowed(&fields))),
+        // A query that lost a value would ask another question, so none may be left out.
+        Some(value) => {
+            let fields = fields(value, &root.member("query"), OptionalFields::No, faults);
+            fields.map(|fields| pairs(borrowed(&fields)))
+        }
         None => Some(String::new()),
     };
     let headers = match args.get("headers") {
@@ -241,7 +245,8 @@ fn body(args: &Map<String, Value>, root: &At, faults: &mut Faults) -> Option<Opt
     match (args.get("form"), args.get("json")) {
         (Some(_), Some(_)) => faults.add(root, "has both `form` and `json`; keep one"),
         (Some(form), None) => {
-            fields(form, &root.member("form"), faults).map(|fields| Some(Body::form(borrowed(&fields))))
+            let fields = fields(form, &root.member("form"), OptionalFields::LeftOut, faults);
+            fields.map(|fields| Some(Body::form(borrowed(&fields))))
         }
         (None, Some(json)) => {
             Some(Some(Body { content_type: "application/json", bytes: json.to_string().into_bytes() }))
@@ -250,10 +255,25 @@ fn body(args: &Map<String, Value>, root: &At, faults: &mut Faults) -> Option<Opt
     }
 }
 
-fn fields(value: &Value, at: &At, faults: &mut Faults) -> Option<Vec<(String, String)>> {
+/// What becomes of a field whose optional parameter was not given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OptionalFields {
+    LeftOut,
+    No,
+}
+
+fn fields(
+    value: &Value,
+    at: &At,
+    optional: OptionalFields,
+    faults: &mut Faults,
+) -> Option<Vec<(String, String)>> {
     let mut fields = Vec::new();
     let mut whole = true;
     for (name, value) in faults.map(value, at)? {
+        if value.is_null() && optional == OptionalFields::LeftOut && !faults.is_template() {
+            continue;
+        }
         match faults.scalar(value, &at.member(name)) {
             Some(value) => fields.push((name.clone(), value)),
             None => whole = false,

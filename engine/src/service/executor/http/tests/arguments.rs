@@ -172,7 +172,7 @@ fn good_arguments_are_accepted_with_their_parameters_open() {
     let write = json!({
         "method": "PATCH", "path": ["patients", "${patient}", "n-${number}"], "query": { "q": "${q}", "n": 1 },
         "headers": { "X-Trace": "${delivery.id}" }, "credential": "readback",
-        "json": { "text": "${note}", "list": ["${list}"] },
+        "json": { "text": "${note}", "list": ["${list}"], "price": "$${5}" },
         "accept": { "status": [200, 303], "location_prefix": "/patients/${patient}", "body_contains": ["${note}"] },
     });
     let check = json!({

@@ -1,6 +1,6 @@
 //! What an action's outcome is.
 
-use super::server::{Say, answer, bytes, head};
+use super::server::{Always, Say, answer, bytes, head};
 use super::*;
 
 #[test]
@@ -11,7 +11,7 @@ fn an_action_is_done_only_if_the_answer_is_as_declared() {
         args
     };
     let found = |location: &'static str| move || head(303, &[("Location", location)], "");
-    let cases: Vec<(&str, Value, Box<dyn Fn() -> Say + Send + Sync>, ReceiptOutcome)> = vec![
+    let cases: Vec<(&str, Value, Always, ReceiptOutcome)> = vec![
         ("the status", note(), Box::new(|| answer(201, "")), ReceiptOutcome::Acted),
         ("another status", note(), Box::new(|| answer(200, "")), ReceiptOutcome::Unclear),
         ("refused", note(), Box::new(|| answer(422, "")), ReceiptOutcome::Unclear),
@@ -102,6 +102,24 @@ fn a_request_arrives_as_declared() {
 }
 
 #[test]
+fn what_was_not_given_is_left_out_of_a_form_only() {
+    let server = Server::start(|_, _| answer(201, ""));
+    let factory = plain(&server.target);
+    let mut args = note();
+    args["form"] = json!({ "text": "a", "client_ref": null });
+    assert_eq!(write(&factory, args.clone(), AMPLE), ReceiptOutcome::Acted);
+    assert!(server.requests()[0].ends_with("\r\n\r\ntext=a"));
+    for member in ["query", "headers"] {
+        let mut args = note();
+        args[member] = json!({ "client_ref": null });
+        assert_eq!(write(&factory, args, AMPLE), ReceiptOutcome::NotSent, "{member}");
+    }
+    args["path"] = json!(["notes", null]);
+    assert_eq!(write(&factory, args, AMPLE), ReceiptOutcome::NotSent, "path");
+    assert_eq!(server.lines().len(), 1);
+}
+
+#[test]
 fn nothing_sent_is_said_only_when_it_is_proven() {
     let closed = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -134,7 +152,7 @@ fn nothing_sent_is_said_only_when_it_is_proven() {
 
 #[test]
 fn a_request_that_was_sent_is_unclear_unless_it_was_answered() {
-    let cases: Vec<(&str, Box<dyn Fn() -> Say + Send + Sync>)> = vec![
+    let cases: Vec<(&str, Always)> = vec![
         ("silence", Box::new(|| Say::Hang(vec![]))),
         ("half a head", Box::new(|| Say::Hang(b"HTTP/1.1 201 X\r\nContent-Le".to_vec()))),
         ("half a body", Box::new(|| Say::Hang(b"HTTP/1.1 201 X\r\nContent-Length: 9\r\n\r\nab".to_vec()))),
@@ -234,7 +252,7 @@ fn the_session_is_opened_before_the_act_and_kept() {
 #[test]
 fn without_a_session_nothing_is_sent() {
     let cookie = ("Set-Cookie", "session=open; Path=/");
-    let cases: Vec<(&str, Box<dyn Fn() -> Say + Send + Sync>)> = vec![
+    let cases: Vec<(&str, Always)> = vec![
         ("wrong password", Box::new(|| answer(401, ""))),
         ("no cookie", Box::new(|| answer(200, ""))),
         ("back to the form", Box::new(move || head(303, &[("Location", "/sign-in?failed"), cookie], ""))),

@@ -36,6 +36,9 @@ pub(super) fn bytes(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<u8
     format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
+/// Says the same to every request.
+pub(super) type Always = Box<dyn Fn() -> Say + Send + Sync>;
+
 type Script = dyn Fn(usize, &str) -> Say + Send + Sync;
 
 /// Runs until it is dropped.
@@ -106,7 +109,7 @@ fn converse(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<String>>) {
         }
         Say::Hang(bytes) => {
             stream.write_all(&bytes).ok();
-            stream.read(&mut [0; 1]).ok();
+            stream.read_exact(&mut [0; 1]).ok();
         }
         Say::Drip(bytes) => {
             stream.write_all(&bytes).ok();

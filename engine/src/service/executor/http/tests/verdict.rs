@@ -1,6 +1,6 @@
 //! What a check's verdict is.
 
-use super::server::{Say, answer, head};
+use super::server::{Always, Say, answer, head};
 use super::*;
 
 /// Expects one note; none is an absence.
@@ -75,7 +75,7 @@ fn a_verdict_follows_from_the_answer() {
 
 #[test]
 fn a_read_that_did_not_work_is_unreadable() {
-    let cases: Vec<(&str, Box<dyn Fn() -> Say + Send + Sync>)> = vec![
+    let cases: Vec<(&str, Always)> = vec![
         ("silence", Box::new(|| Say::Hang(vec![]))),
         ("closed", Box::new(|| Say::Bytes(vec![]))),
         ("cut", Box::new(|| Say::Bytes(b"HTTP/1.1 200 X\r\nContent-Length: 90\r\n\r\nAda".to_vec()))),
