@@ -1,0 +1,1 @@
+//! What an event means, in words.
