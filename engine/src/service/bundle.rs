@@ -253,7 +253,8 @@ impl Walk {
         let Some((relative, path)) = relative.and_then(|relative| Some((bundle_path(&relative)?, relative)))
         else {
             let path = shown(&format!("{}{}", folder.prefix, name.to_string_lossy()));
-            let rule = "has a name that is too long, not UTF-8, or holds a backslash, a colon or a control character";
+            let rule = "has a name that is too long, not UTF-8, or holds a backslash, a colon or a control \
+                        character";
             return self.refuse(ProblemCode::PathNotAllowed, &path, &format!("{rule}; rename it"));
         };
         let display = shown(&path);

@@ -99,7 +99,10 @@ fn each_bad_folder_gives_its_code_and_names_the_file() {
             put(dir, WORKFLOW_FILE, WORKFLOW.replace("false", "1"));
         }, &[(ProblemCode::SymbolicLink, "a is"), (ProblemCode::SymbolicLink, "b is"), (ProblemCode::WrongType, "This must be")]),
     ];
-    for (case, change, want) in table {
+    // File systems of other platforms cannot hold these names, or not both of them.
+    let linux_only = ["not UTF-8", "one name in two forms", "one folder in two forms"];
+    let holds = |case| cfg!(target_os = "linux") || !linux_only.contains(&case);
+    for (case, change, want) in table.into_iter().filter(|(case, ..)| holds(*case)) {
         let outer = tempfile::tempdir().unwrap();
         let dir = outer.path().join("bundle");
         put(&dir, WORKFLOW_FILE, WORKFLOW);
