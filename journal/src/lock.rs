@@ -140,9 +140,10 @@ impl CommitLock {
 }
 
 fn read_mark(file: &dyn VfsFile) -> io::Result<Stored> {
-    // One byte more than a mark: a longer file is not one.
+    // One byte more than a mark: a longer file is not one. A mark is written in one piece, so one read sees what there
+    // is; if it does not, the mark is unreadable and recovery looks at the blocks.
     let mut bytes = [0; MARK_BYTES + 1];
-    let read = vfs::read_up_to(file, &mut bytes, 0)?;
+    let read = file.read_at(&mut bytes, 0)?;
     Ok(match (read, Mark::decode(&bytes[..read])) {
         (0, _) => Stored::Missing,
         (_, Some(mark)) => Stored::Mark(mark),

@@ -288,22 +288,32 @@ impl Commit<'_> {
 pub(crate) struct Promise<T>(Option<Arc<Slot<T>>>);
 
 pub(crate) struct Slot<T> {
-    result: Mutex<Option<Result<T, AppendError>>>,
+    state: Mutex<SlotState<T>>,
     ready: Condvar,
 }
 
+struct SlotState<T> {
+    result: Option<Result<T, AppendError>>,
+    /// Whether somebody sleeps; to wake nobody would still cost a system call.
+    waited_for: bool,
+}
+
 pub(crate) fn promise<T>() -> (Promise<T>, Arc<Slot<T>>) {
-    let slot = Arc::new(Slot { result: Mutex::new(None), ready: Condvar::new() });
+    let state = Mutex::new(SlotState { result: None, waited_for: false });
+    let slot = Arc::new(Slot { state, ready: Condvar::new() });
     (Promise(Some(Arc::clone(&slot))), slot)
 }
 
 impl<T> Slot<T> {
     pub(crate) fn wait(&self) -> Result<T, AppendError> {
-        let mut result = hold(&self.result);
+        let mut state = hold(&self.state);
         loop {
-            match result.take() {
+            match state.result.take() {
                 Some(result) => return result,
-                None => result = self.ready.wait(result).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    state.waited_for = true;
+                    state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
     }
@@ -316,8 +326,13 @@ impl<T> Promise<T> {
 
     fn settle(&mut self, result: Result<T, AppendError>) {
         if let Some(slot) = self.0.take() {
-            *hold(&slot.result) = Some(result);
-            slot.ready.notify_one();
+            let mut state = hold(&slot.state);
+            state.result = Some(result);
+            let wake = state.waited_for;
+            drop(state);
+            if wake {
+                slot.ready.notify_one();
+            }
         }
     }
 }

@@ -77,7 +77,7 @@ impl Vfs for OsVfs {
     }
 
     fn identity(&self, path: &Path) -> io::Result<FileIdentity> {
-        std::fs::metadata(path).map(|metadata| identity(&metadata))
+        identity(rustix::fs::CWD, path)
     }
 
     fn file_system(&self, dir: &Path) -> io::Result<FileSystem> {
@@ -129,12 +129,24 @@ impl VfsFile for OsFile {
     }
 
     fn identity(&self) -> io::Result<FileIdentity> {
-        self.0.metadata().map(|metadata| identity(&metadata))
+        identity(&self.0, Path::new(""))
     }
 }
 
-fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
-    FileIdentity { device: metadata.dev(), inode: metadata.ino() }
+/// Asks for nothing but the inode: since Linux 6.13, to ask a file for its times makes the next write to it change the
+/// inode on disk, and the lock file is asked before and written in every commit.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn identity(dir: impl std::os::fd::AsFd, path: &Path) -> io::Result<FileIdentity> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let found = statx(dir, path, AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::INO)?;
+    let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
+    Ok(FileIdentity { device, inode: found.stx_ino })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn identity(dir: impl std::os::fd::AsFd, path: &Path) -> io::Result<FileIdentity> {
+    let found = if path.as_os_str().is_empty() { rustix::fs::fstat(dir)? } else { rustix::fs::stat(path)? };
+    Ok(FileIdentity { device: found.st_dev as u64, inode: found.st_ino as u64 })
 }
 
 /// Judged by the type that `statfs` gives. RULINGS 39.

@@ -1,6 +1,6 @@
 //! Every flipped bit is found and located, and none is written over. Issue A, 6.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opjournal_journal::own::EpochReason;
@@ -25,7 +25,7 @@ fn several_segments() -> (Home, Disk) {
     (home, disk)
 }
 
-fn check(home: &Home, disk: &Disk, path: &PathBuf, bit: usize) {
+fn check(home: &Home, disk: &Disk, path: &Path, bit: usize) {
     let disk = disk.copy();
     disk.flip(path, bit);
     let home = home.on(&disk);

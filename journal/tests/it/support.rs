@@ -1,6 +1,6 @@
 //! A machine that keeps what it was told, and journals in temporary directories.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use opjournal_journal::vfs::Vfs;
@@ -146,27 +146,6 @@ impl Home {
         names.retain(|name| name.ends_with(".seg"));
         names.sort_unstable();
         names
-    }
-
-    /// A second home with the same files.
-    pub(crate) fn copy(&self) -> Self {
-        let mut home = Self::new();
-        home.options = self.options.clone();
-        copy_dir(&self.dir, &home.dir);
-        home
-    }
-}
-
-pub(crate) fn copy_dir(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("names") {
-        let entry = entry.expect("a name");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
-            copy_dir(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("a copy");
-        }
     }
 }
 

@@ -333,10 +333,10 @@ fn segments_that_are_gone_are_missed_when_the_mark_or_a_later_one_knows_of_them(
     drop(journal);
     let names = home.segments();
     assert!(names.len() > 3);
-    for gone in 0..names.len() {
+    for gone in &names {
         let disk = disk.copy();
         let home = home.on(&disk);
-        disk.remove(&home.path(&names[gone])).expect("a removal");
+        disk.remove(&home.path(gone)).expect("a removal");
         assert!(matches!(home.open(), Err(OpenError::Damaged(_))), "{gone}");
         assert_eq!(home.integrity(BOOT), Integrity::Damaged, "{gone}");
     }
