@@ -33,8 +33,9 @@ Daily work:
   opjournal replay                            the story of the journal
   opjournal verify                            is everything as it was written?
 
-Exit codes: `opjournal exit-codes`. With --json every command prints one JSON document on stdout; an error is
-{\"error\": {\"code\", \"message\", \"next_step\", \"exit\"}}."
+With --json every command prints one JSON document on stdout; an error is
+  {\"error\": {\"code\", \"message\", \"next_step\", \"exit\"}}
+Exit codes: `opjournal exit-codes`."
 )]
 pub(crate) struct Args {
     /// What holds for every command.

@@ -24,8 +24,9 @@ pub(crate) mod verify;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _};
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::Hooks;
 use crate::args::{Args, Command};
@@ -37,17 +38,17 @@ use crate::output::Output;
 
 /// Runs the program with these arguments.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>, hooks: Hooks) -> Exit {
+    quiet_panics();
     let arguments: Vec<OsString> = arguments.collect();
-    let args = match Args::try_parse_from(&arguments) {
-        Ok(args) => args,
+    let (args, home_is_given) = match parse(&arguments) {
+        Ok(parsed) => parsed,
         Err(error) => return not_understood(error, arguments.iter().any(|argument| argument == "--json")),
     };
     let out = Output::new(args.global.json);
-    quiet_panics();
     if args.global.end_with_stdin {
         end_with_stdin();
     }
-    let cx = Cx::new(out, args.global.home, Limits(args.global.limits), hooks);
+    let cx = Cx::new(out, args.global.home, home_is_given, Limits(args.global.limits), hooks);
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&args.command, &cx)));
     let result = ended.unwrap_or_else(|_| {
         Err(Failure::new(
@@ -63,6 +64,13 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>, hooks: Hooks) -> Ex
             failure.exit()
         }
     }
+}
+
+/// The arguments, and whether the home was named among them rather than by the environment.
+fn parse(arguments: &[OsString]) -> Result<(Args, bool), clap::Error> {
+    let matches = Args::command().try_get_matches_from(arguments)?;
+    let home_is_given = matches.value_source("home") == Some(ValueSource::CommandLine);
+    Ok((Args::from_arg_matches(&matches)?, home_is_given))
 }
 
 fn dispatch(command: &Command, cx: &Cx) -> Result<Exit, Failure> {
@@ -171,7 +179,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &[&str]) -> String {
-        let error = Args::try_parse_from(line).unwrap_err();
+        let error = clap::Parser::try_parse_from(line).map(|_: Args| ()).unwrap_err();
         without_values(error).render().to_string()
     }
 
@@ -183,6 +191,15 @@ mod tests {
         assert!(!text.contains("CANARY"), "{text}");
         let text = refused(&["opjournal", "run", "bundle", "--parms", "x"]);
         assert!(text.contains("--parms"), "{text}");
+    }
+
+    #[test]
+    fn a_home_counts_as_given_wherever_it_stands_on_the_line() {
+        for line in [vec!["opjournal", "--home", "/x", "info"], vec!["opjournal", "info", "--home", "/x"]] {
+            let line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
+            assert!(parse(&line).unwrap().1, "{line:?}");
+        }
+        assert!(!parse(&["opjournal", "info"].map(OsString::from)).unwrap().1);
     }
 
     #[test]

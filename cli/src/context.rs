@@ -26,9 +26,15 @@ pub(crate) struct Cx {
 }
 
 impl Cx {
-    /// A context for a home, or for the platform's own place when none is given.
-    pub(crate) fn new(out: Output, home: Option<PathBuf>, limits: Limits, hooks: Hooks) -> Self {
-        let home_is_given = home.is_some();
+    /// A context for a home, or for the platform's own place when there is none. `home_is_given`: on the command line,
+    /// not by the environment.
+    pub(crate) fn new(
+        out: Output,
+        home: Option<PathBuf>,
+        home_is_given: bool,
+        limits: Limits,
+        hooks: Hooks,
+    ) -> Self {
         Self { out, home: home.or_else(default_home), home_is_given, limits, hooks }
     }
 
@@ -45,7 +51,7 @@ impl Cx {
         })
     }
 
-    /// What `--home` must be to come here again; none for the default place.
+    /// The home as it was named on the command line; none where the environment or the default decides.
     pub(crate) fn home_option(&self) -> Option<&Path> {
         self.home.as_deref().filter(|_| self.home_is_given)
     }

@@ -32,7 +32,7 @@ enum Command {
     /// List open items, oldest first
     List {
         #[command(flatten)]
-        page: page::Args,
+        page: page::PageArgs,
     },
     /// Show one item, with a ready-made command for each allowed action
     Show {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<Exit, Failure> {
     }
 }
 
-fn list(page: &page::Args, cx: &Cx) -> Result<Exit, Failure> {
+fn list(page: &page::PageArgs, cx: &Cx) -> Result<Exit, Failure> {
     let items = cx.view()?.attention();
     let (items, next_cursor) = page.cut(items, |item| (item.created_at, item.id.clone()))?;
     cx.out.result(&List { items, next_cursor }, |list, paint| {

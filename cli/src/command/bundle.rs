@@ -42,7 +42,7 @@ enum Command {
         #[arg(value_name = "DIR")]
         bundle: PathBuf,
         #[command(flatten)]
-        deployment: deployment::Args,
+        deployment: deployment::DeploymentArgs,
     },
     /// Print the bundle's version: the digest of its canonical content
     Digest {
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<Exit, Failure> {
     }
 }
 
-fn check(folder: &Path, deployment: &deployment::Args, cx: &Cx) -> Result<Exit, Failure> {
+fn check(folder: &Path, deployment: &deployment::DeploymentArgs, cx: &Cx) -> Result<Exit, Failure> {
     let given = deployment.deployment()?;
     let checked = match Bundle::load(folder) {
         Ok(bundle) => {

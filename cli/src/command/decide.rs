@@ -74,7 +74,7 @@ pub(crate) struct Args {
     script: bool,
 
     #[command(flatten)]
-    deployment: deployment::Args,
+    deployment: deployment::DeploymentArgs,
 }
 
 fn action(text: &str) -> Result<Action, String> {

@@ -13,7 +13,7 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Where runs act.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DeploymentArgs {
     /// The application's origin, such as `http://127.0.0.1:8080`; no sign-in, no credentials
     #[arg(long, value_name = "URL", conflicts_with = "config", help_heading = "Deployment")]
     pub(crate) target: Option<String>,
@@ -37,7 +37,7 @@ struct Config {
     http: HttpConfig,
 }
 
-impl Args {
+impl DeploymentArgs {
     /// The executors; none without an option.
     ///
     /// # Errors
@@ -121,7 +121,8 @@ mod tests {
             r#"{"http": {"target": "http://x", "credentials": {"k": {"header": "X", "value": {"value": "CANARY\n"}}}}}"#,
         ] {
             std::fs::write(&path, text).unwrap();
-            let failure = Args { target: None, config: Some(path.clone()) }.deployment().err().unwrap();
+            let failure =
+                DeploymentArgs { target: None, config: Some(path.clone()) }.deployment().err().unwrap();
             assert_eq!(failure.code(), Code::InvalidConfig, "{text}");
             assert!(!failure.to_json().to_string().contains("CANARY"), "{text}: {failure:?}");
         }

@@ -5,7 +5,7 @@ use crate::limits::PAGE;
 
 /// Which rows to show.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PageArgs {
     /// Rows of one page
     #[arg(long, value_name = "N", default_value_t = PAGE, value_parser = page_size)]
     pub(crate) limit: usize,
@@ -19,7 +19,7 @@ fn page_size(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|size| (1..=10_000).contains(size)).ok_or_else(|| "from 1 to 10000".to_owned())
 }
 
-impl Args {
+impl PageArgs {
     /// One page of `rows`, which stand in a stable order, and the cursor of the next page if there is one. `key` names
     /// a row; rows may come and go between two pages.
     ///
@@ -82,7 +82,7 @@ mod tests {
         let rows: Vec<_> = (0..7_u8).map(|n| (UnixMillis(u64::from(n) / 2), RunId([n; 16]))).collect();
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
-            let (page, next) = Args { limit: 3, cursor }.cut(rows.clone(), |row| *row).unwrap();
+            let (page, next) = PageArgs { limit: 3, cursor }.cut(rows.clone(), |row| *row).unwrap();
             seen.extend(page);
             cursor = next;
             if cursor.is_none() {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_cursor_that_is_none_is_a_usage_error() {
         for text in ["", "x", "1", "1.run_x", ".run_"] {
-            let args = Args { limit: 3, cursor: Some(text.to_owned()) };
+            let args = PageArgs { limit: 3, cursor: Some(text.to_owned()) };
             assert!(args.cut(vec![(UnixMillis(1), RunId([0; 16]))], |row| *row).is_err(), "{text}");
         }
     }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// Where parameters come from.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ParameterArgs {
     /// Parameters as a JSON object in a file, or `-` for stdin: the way to give protected values
     #[arg(long, value_name = "FILE", help_heading = "Parameters")]
     pub(crate) params: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     pub(crate) param: Vec<String>,
 }
 
-impl Args {
+impl ParameterArgs {
     /// The parameters as one JSON object, typed as `bundle` declares. What does not fit is left for the engine to refuse.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ mod tests {
         let path = folder.path().join("params.json");
         for text in ["[\"CANARY\"]", "{\"a\": CANARY}", "\"CANARY\"", "{\"a\":1,\"a\":\"CANARY\"}"] {
             std::fs::write(&path, text).unwrap();
-            let args = Args { params: Some(path.clone()), param: vec![] };
+            let args = ParameterArgs { params: Some(path.clone()), param: vec![] };
             let failure = args.read(Path::new("unused")).unwrap_err();
             assert_eq!(failure.exit(), crate::exit::Exit::Usage, "{text}");
             assert!(!failure.to_json().to_string().contains("CANARY"), "{failure:?}");

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     all: bool,
 
     #[command(flatten)]
-    deployment: deployment::Args,
+    deployment: deployment::DeploymentArgs,
 }
 
 /// What became of one of several.

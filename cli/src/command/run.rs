@@ -36,14 +36,14 @@ pub(crate) struct Args {
     bundle: PathBuf,
 
     #[command(flatten)]
-    parameters: parameters::Args,
+    parameters: parameters::ParameterArgs,
 
     /// Your name for this request; the same one never runs twice
     #[arg(long, value_name = "ID")]
     request_id: Option<RequestId>,
 
     #[command(flatten)]
-    deployment: deployment::Args,
+    deployment: deployment::DeploymentArgs,
 
     /// Only admit it and return; `opjournal resume RUN` drives it
     #[arg(long, visible_alias = "no-wait")]

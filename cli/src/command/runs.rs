@@ -43,7 +43,7 @@ enum Command {
         #[arg(long, value_name = "STATE", value_parser = state)]
         state: Option<RunState>,
         #[command(flatten)]
-        page: page::Args,
+        page: page::PageArgs,
     },
     /// Show one run; exits as the run stands
     Show {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<Exit, Failure> {
     }
 }
 
-fn list(all: bool, state: Option<RunState>, page: &page::Args, cx: &Cx) -> Result<Exit, Failure> {
+fn list(all: bool, state: Option<RunState>, page: &page::PageArgs, cx: &Cx) -> Result<Exit, Failure> {
     let view = cx.view()?;
     let mut runs = view.open_runs();
     if all || state.is_some_and(is_final) {
