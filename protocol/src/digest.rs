@@ -14,7 +14,7 @@ use crate::ids::{InvalidId, from_lower_hex, write_lower_hex};
 macro_rules! digest_type {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialOrd, Ord)]
         pub struct $name(pub [u8; 32]);
 
         impl PartialEq for $name {

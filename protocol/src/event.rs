@@ -515,6 +515,18 @@ record!(
     }
 );
 
+/// A record's payload, decoded by whatever codec the journal has.
+pub trait PayloadSource {
+    /// The codec's error.
+    type Error;
+
+    /// Decodes the whole payload as a `T`.
+    ///
+    /// # Errors
+    /// Those of the codec; bytes left over are one.
+    fn decode<T: serde::de::DeserializeOwned>(self) -> Result<T, Self::Error>;
+}
+
 macro_rules! events {
     ($( $number:literal $text:literal $name:ident ),+ $(,)?) => {
         /// One fact.
@@ -564,11 +576,8 @@ macro_rules! events {
             ///
             /// # Errors
             /// Those of the codec.
-            pub fn deserialize_payload<'de, D: serde::Deserializer<'de>>(
-                kind: u16,
-                deserializer: D,
-            ) -> Result<Option<Self>, D::Error> {
-                match kind { $( $number => $name::deserialize(deserializer).map(|fact| Some(Self::$name(fact))), )+ _ => Ok(None) }
+            pub fn decode_payload<P: PayloadSource>(kind: u16, payload: P) -> Result<Option<Self>, P::Error> {
+                match kind { $( $number => payload.decode::<$name>().map(|fact| Some(Self::$name(fact))), )+ _ => Ok(None) }
             }
 
             /// Name of the structure that each kind holds, in order.
