@@ -46,6 +46,9 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// Heading of [`Global`] in every help.
+const HEADING: &str = "For every command";
+
 /// Options of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
@@ -53,15 +56,15 @@ pub(crate) struct Global {
     ///
     /// Default: `$XDG_STATE_HOME/opjournal` or `~/.local/state/opjournal`; on macOS
     /// `~/Library/Application Support/opjournal`.
-    #[arg(long, global = true, value_name = "DIR", env = "OPJOURNAL_HOME", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "DIR", env = "OPJOURNAL_HOME", hide_env_values = true, help_heading = HEADING)]
     pub(crate) home: Option<PathBuf>,
 
     /// Print JSON on stdout, errors too.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
 
     /// Set a limit, such as `pause=2d` or `lock-wait=30s`; `opjournal info` lists them.
-    #[arg(long = "set-limit", global = true, value_name = "NAME=VALUE", hide_short_help = true)]
+    #[arg(long = "set-limit", global = true, value_name = "NAME=VALUE", hide_short_help = true, help_heading = HEADING)]
     pub(crate) limits: Vec<Setting>,
 
     /// End as soon as stdin is closed: ties the process to the one that started it.

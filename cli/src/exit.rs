@@ -165,12 +165,16 @@ impl Exit {
     /// What an error of the system means to the shell.
     pub(crate) fn of_io(kind: std::io::ErrorKind) -> Self {
         use std::io::ErrorKind;
-        // The library's enumeration, not ours: it grows, and what it grows by is a fault of the system.
-        match kind {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Self::Permission,
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Self::CannotWrite,
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::Unavailable,
-            _ => Self::Internal,
+        if matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) {
+            Self::Permission
+        } else if matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+        {
+            Self::CannotWrite
+        } else if matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory) {
+            Self::Unavailable
+        } else {
+            // The library's enumeration grows; what it grows by is a fault of the system.
+            Self::Internal
         }
     }
 

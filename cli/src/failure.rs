@@ -171,12 +171,13 @@ impl Failure {
     }
 
     fn damage(damage: &Damage) -> Self {
-        let code = if damage.is_newer_format() { Code::NewerFormat } else { Code::Damaged };
-        let next_step = match code {
-            Code::NewerFormat => "Use the newer opjournal that wrote it.",
-            _ => {
-                "Run `opjournal verify` to see what is lost; everything else can still be read with `opjournal replay`."
-            }
+        let (code, next_step) = if damage.is_newer_format() {
+            (Code::NewerFormat, "Use the newer opjournal that wrote it.")
+        } else {
+            (
+                Code::Damaged,
+                "Run `opjournal verify` to see what is lost; everything else can still be read with `opjournal replay`.",
+            )
         };
         Self::new(code, damage.to_string(), next_step)
             .with("file", damage.file.as_str())

@@ -57,9 +57,13 @@ pub(crate) fn run(operator: Operator, keep: bool, cx: &Cx) -> Result<Exit, Failu
     match demo.all(&mut place, cx) {
         Ok(()) => Ok(Exit::Verified),
         Err(failure) => {
-            place.keep();
-            let stage = demo.story.current();
-            Err(failure.with("stage", stage).with("home", place.home().display().to_string()))
+            // A person who stops it has no use for what is left; anything else is worth a look.
+            if failure.code() != Code::NotConfirmed {
+                place.keep();
+            }
+            let failure = failure.with("stage", demo.story.current());
+            let home = place.home().display().to_string();
+            Err(if place.is_kept() { failure.with("home", home) } else { failure })
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::deployment;
+use super::render::count;
 use crate::context::Cx;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -132,7 +133,10 @@ fn text(checked: &Checked, paint: Paint) -> String {
     if checked.valid {
         text.push_str(&format!("{}\n", paint.green("the bundle is good")));
     } else {
-        text.push_str(&format!("{}\n", paint.bold(&count(checked.problems.len(), "problem"))));
+        text.push_str(&format!(
+            "{}\n",
+            paint.bold(&count(u32::try_from(checked.problems.len()).unwrap_or(u32::MAX), "problem"))
+        ));
     }
     let Some(version) = checked.version else { return text };
     text.push_str(&format!("  version     {version}\n"));
@@ -145,11 +149,6 @@ fn text(checked: &Checked, paint: Paint) -> String {
         text.push_str(&format!("  parameter   {} ({}, {need})\n", parameter.name, parameter.r#type));
     }
     text
-}
-
-/// A number of things in words.
-pub(super) fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A deployment that has whatever credential the bundle names, to judge its arguments by themselves.

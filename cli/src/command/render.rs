@@ -115,7 +115,7 @@ pub(crate) fn items(items: &[AttentionItem], paint: Paint) -> String {
                 "{}  {}  {:<18} step {} of {}  {}\n",
                 time::short(item.created_at),
                 paint.bold(&item.id.to_string()),
-                item.category,
+                item.category.as_str(),
                 item.step_number,
                 item.step_count,
                 attention_status(item.status, paint),
@@ -141,7 +141,10 @@ pub(crate) fn item(item: &AttentionItem, paint: Paint) -> String {
     line("why", format!("{} ({})", item.category, item.reason));
     line("step", format!("{} of {}", item.step_number, item.step_count));
     let counts = item.counts;
-    line("declared", format!("{} postconditions, {} effects", counts.postconditions, counts.effects));
+    line(
+        "declared",
+        format!("{}, {}", count(counts.postconditions, "postcondition"), count(counts.effects, "effect")),
+    );
     line("verified steps", counts.checkpoints.to_string());
     line("delivery", item.capability.delivery_state.to_string());
     line("identity", item.capability.identity_status.to_string());
@@ -151,6 +154,11 @@ pub(crate) fn item(item: &AttentionItem, paint: Paint) -> String {
     line("waits since", format!("{} UTC", time::short(item.created_at)));
     line("expires", format!("{} UTC", time::short(item.expires_at)));
     text
+}
+
+/// A number of things in words.
+pub(crate) fn count(number: u32, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A decision as recorded.
@@ -167,6 +175,15 @@ pub(crate) fn decision(decision: &DecisionView, replayed: bool, paint: Paint) ->
     line("decision", decision.decision.to_string());
     line("decided via", decision.decided_via.to_string());
     line("decided at", format!("{} UTC", time::short(decision.decided_at)));
+    if let Some(code) = decision.refusal {
+        text.push_str(&format!(
+            "{} {}\n{} {}\n",
+            paint.red("refused:"),
+            code.sentence(),
+            paint.bold("next:"),
+            code.next_step()
+        ));
+    }
     text
 }
 
