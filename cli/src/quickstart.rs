@@ -327,6 +327,10 @@ impl Demo {
         let ended = self.command(&files::words(&["verify"]), Stdin::Tied)?;
         self.must_exit(&ended, Exit::Verified)?;
         self.story.good("every checksum and the whole hash chain hold");
+        self.story.tell(
+            "Whether records are missing at the end only a witness outside the journal can say, so that it answers\n\
+             \"complete: unknown\". It never claims more than it can prove.",
+        );
         Ok(())
     }
 

@@ -367,6 +367,74 @@ fn a_run_waits_for_its_person_and_the_same_request_is_the_same_run() {
     }
 }
 
+#[test]
+fn the_quickstart_holds_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = program()
+        .args(["quickstart", "--unattended-demo", "--json"])
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{output:?}");
+    let told = document(&output);
+    assert_eq!((&told["ok"], &told["operator"]), (&json!(true), &json!("automation")));
+    assert_eq!((&told["notes"], &told["note_actuations"]), (&json!(1), &json!(1)));
+    let names: Vec<&str> =
+        told["stages"].as_array().unwrap().iter().filter_map(|stage| stage["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "clinic",
+            "run",
+            "pause",
+            "fault",
+            "form",
+            "kill",
+            "resume",
+            "reconcile",
+            "proof",
+            "replay",
+            "verify"
+        ]
+    );
+    let stage = |name: &str| {
+        let mut stages = told["stages"].as_array().unwrap().iter();
+        stages.find(|stage| stage["name"] == name).unwrap().clone()
+    };
+    assert_eq!(stage("kill").get("exit"), None, "the engine must have been killed, not have ended");
+    assert_eq!(stage("resume")["result"]["run"]["outcome"], "not_sure_if_saved");
+    let decided = &stage("reconcile")["result"];
+    assert_eq!(decided["run"]["execution_outcome"], "VERIFIED");
+    assert_eq!(decided["decision"]["decided_via"], "script", "automation is never recorded as a person's");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the temporary home is still there");
+}
+
+#[test]
+fn the_quickstart_stays_in_a_home_that_was_named_and_can_be_replayed_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let told = run(&home, &["quickstart", "--unattended-demo"]);
+    assert_eq!(code(&told), 0, "{told:?}");
+    for (arguments, exit) in [
+        (vec!["replay"], 0),
+        (vec!["verify"], 0),
+        (vec!["runs", "list", "--all"], 0),
+        (vec!["export", "--jsonl"], 0),
+    ] {
+        assert_eq!(code(&run(&home, &arguments)), exit, "{arguments:?}");
+    }
+    let bytes =
+        std::fs::read_dir(home.join("journal")).unwrap().map(|file| std::fs::read(file.unwrap().path()));
+    for value in ["Ada Sample", "1984-03-12", "Triage seen", "demo-only"] {
+        let seen = stdout(&run(&home, &["replay"])) + &stdout(&run(&home, &["export", "--jsonl"]));
+        assert!(!seen.contains(value), "{value}");
+    }
+    for bytes in bytes.filter_map(Result::ok) {
+        assert!(!bytes.windows(10).any(|window| window == b"Ada Sample"));
+    }
+}
+
 /// A terminal: what a person types into, and what the program has as stdin and stderr.
 fn terminal() -> (std::fs::File, std::fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -30,7 +30,7 @@ pub(super) struct Running {
 pub(super) struct Ended {
     /// Its exit code; none when it was killed.
     pub(super) exit: Option<i32>,
-    /// The JSON document that it printed, if it printed one.
+    /// The JSON document that it printed, or the last of several.
     pub(super) document: Option<Value>,
 }
 
@@ -112,7 +112,9 @@ impl Running {
                 .map_err(|error| Failure::io("reading from a process", &error))?;
         }
         let status = self.child.wait().map_err(|error| Failure::io("waiting for a process", &error))?;
-        Ok(Ended { exit: status.code(), document: serde_json::from_str(&text).ok() })
+        // A command that answers line by line ends with its summary.
+        let last = || text.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        Ok(Ended { exit: status.code(), document: serde_json::from_str(&text).ok().or_else(last) })
     }
 }
 
