@@ -33,7 +33,7 @@ Daily work:
   opjournal replay                            the story of the journal
   opjournal verify                            is everything as it was written?
 
-With --json every command prints one JSON document on stdout; an error is
+With --json every command prints one JSON document on stdout (replay: one a line); an error is
   {\"error\": {\"code\", \"message\", \"next_step\", \"exit\"}}
 Exit codes: `opjournal exit-codes`."
 )]
@@ -72,40 +72,42 @@ pub(crate) struct Global {
     pub(crate) end_with_stdin: bool,
 }
 
-/// Every command.
+/// Every command. `about` is the line in the list; what stands above each command's own `Args` is its long help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See everything at work: a run, a pause, a crash, a decision, a replay
+    #[command(about = "See everything at work: a run, a pause, a crash, a decision, a replay")]
     Quickstart(command::quickstart::Args),
-    /// Start a run and drive it until it stops
+    #[command(about = "Start a run and drive it until it stops")]
     Run(command::run::Args),
-    /// List runs, show one, or wait for one
+    #[command(about = "List runs, show one, or wait for one")]
     Runs(command::runs::Args),
-    /// Pick up runs whose process died or whose pause can be checked again
+    #[command(about = "Pick up runs whose process died or whose pause can be checked again")]
     Resume(command::resume::Args),
-    /// End a run before its next delivery
+    #[command(about = "End a run before its next delivery")]
     Cancel(command::cancel::Args),
-    /// What waits for a person
+    #[command(about = "What waits for a person")]
     Attention(command::attention::Args),
-    /// Decide on what waits: continue, skip, reject, teach, escalate or reconcile
+    #[command(about = "Decide on what waits: continue, skip, reject, teach, escalate or reconcile")]
     Decide(command::decide::Args),
-    /// Tell the story of the journal, or of one run, and check it against the recorded states
+    #[command(
+        about = "Tell the story of the journal, or of one run, and check it against the recorded states"
+    )]
     Replay(command::replay::Args),
-    /// Check that everything is as it was written
+    #[command(about = "Check that everything is as it was written")]
     Verify(command::verify::Args),
-    /// Write the journal out in an open form
+    #[command(about = "Write the journal out in an open form")]
     Export(command::export::Args),
-    /// Check a workflow bundle, or print its version
+    #[command(about = "Check a workflow bundle, or print its version")]
     Bundle(command::bundle::Args),
-    /// Version, formats, home, positions and limits
+    #[command(about = "Version, formats, home, positions and limits")]
     Info(command::info::Args),
-    /// Print the table of exit codes
+    #[command(about = "Print the table of exit codes")]
     ExitCodes(command::exit_codes::Args),
-    /// The demonstration clinic: a target to try things on
+    #[command(about = "The demonstration clinic: a target to try things on")]
     Mockmed(command::mockmed::Args),
-    /// Print a completion script for a shell
+    #[command(about = "Print a completion script for a shell")]
     Completions(command::completions::Args),
-    /// Print the manual page, or write all pages into a folder
+    #[command(about = "Print the manual page, or write all pages into a folder")]
     Man(command::man::Args),
 }
 
@@ -125,6 +127,16 @@ mod tests {
         for command in Args::command().get_subcommands() {
             let own = command.get_after_help().is_some() || command.get_after_long_help().is_some();
             assert!(own, "`{}` has no example in its help", command.get_name());
+        }
+    }
+
+    #[test]
+    fn the_long_help_of_a_command_says_more_than_the_list() {
+        for name in ["quickstart", "run", "resume", "decide", "replay", "verify"] {
+            let root = Args::command();
+            let command = root.find_subcommand(name).unwrap();
+            let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+            assert!(long.lines().count() > 1 || long.len() > 120, "`{name} --help` teaches nothing: {long}");
         }
     }
 

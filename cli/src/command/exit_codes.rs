@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Print the table of exit codes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opjournal exit-codes\n  opjournal exit-codes --json")]
+#[command(after_help = format!("{}\nExamples:\n  opjournal exit-codes\n  opjournal exit-codes --json", text()))]
 pub(crate) struct Args {}
 
 /// Does it.
