@@ -1,5 +1,6 @@
 //! What a journal does while nothing goes wrong: order, durability, look-ups, several processes, rotation.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use crate::support::{BOOT, Command, Home, SAID, draft, key_of, said, say};
@@ -10,6 +11,18 @@ use protocol::ids::Seq;
 
 fn texts(range: std::ops::Range<u32>) -> Vec<Vec<u8>> {
     range.map(|n| format!("text {n}").into_bytes()).collect()
+}
+
+/// First sequence and count of each block of a segment with 8-byte alignment.
+fn blocks(bytes: &[u8]) -> Vec<(u64, u32)> {
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (mut found, mut at) = (Vec::new(), 128);
+    while bytes[at..].starts_with(b"OPBK") {
+        let first = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
+        found.push((first, u32_at(at + 12)));
+        at += u32_at(at + 4) as usize;
+    }
+    found
 }
 
 fn assert_intact(home: &Home) {
@@ -141,16 +154,39 @@ fn records_that_do_not_fit_are_refused_and_what_does_not_fit_one_block_goes_into
     let answer = journal.submit(Command::SayAll((0..6).map(large).collect()));
     assert!(matches!(answer, Err(AppendError::TooLarge { .. })), "one command is one block");
     assert!(matches!(say(&journal, &[0; 256 << 10]), Err(AppendError::TooLarge { .. })));
+    // The first command keeps the journal until the others are about to ask, so that they are decided together.
+    let asking = Arc::new(AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let (journal, seen) = (&journal, Arc::clone(&asking));
+        scope.spawn(move || {
+            let wait = Command::Ask(Box::new(move |_, _| {
+                let mut patience = 10_000;
+                while seen.load(Ordering::SeqCst) < 12 || patience > 0 {
+                    patience -= i32::from(seen.load(Ordering::SeqCst) == 12);
+                    std::thread::yield_now();
+                }
+            }));
+            journal.submit(wait).expect("an answer").expect("an answer");
+        });
         for n in 0..12_u8 {
-            let journal = &journal;
+            let asking = Arc::clone(&asking);
             scope.spawn(move || {
-                let texts = vec![large(n), large(n), large(n)];
-                let seqs = journal.submit(Command::SayAll(texts)).expect("an answer").expect("an answer");
-                assert_eq!(seqs[2].0, seqs[0].0 + 2, "together");
+                asking.fetch_add(1, Ordering::SeqCst);
+                // One after the other: the third may find the block full.
+                let three = Command::Ask(Box::new(move |memory, commit| {
+                    for _ in 0..3 {
+                        let seq = commit.push(draft(&large(n))).expect("a push");
+                        memory.said.push((seq, large(n)));
+                    }
+                }));
+                journal.submit(three).expect("an answer").expect("an answer");
             });
         }
     });
+    let bytes = std::fs::read(home.dir.join(&home.segments()[0])).expect("bytes");
+    for (first, count) in blocks(&bytes).into_iter().skip(1) {
+        assert!((first - 1) % 3 == 0 && count % 3 == 0, "a command is split: {count} records from {first}");
+    }
     let texts = home.said().expect("records");
     assert_eq!(texts.len(), 36);
     assert!(texts.chunks(3).all(|three| three[0] == three[1] && three[1] == three[2]));

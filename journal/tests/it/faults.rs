@@ -1,8 +1,8 @@
 //! A disk that fails or is full. RULINGS 5, 7.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use opjournal_journal::verify::Integrity;
 use opjournal_journal::vfs::fault::{Event, FaultVfs, Hook, Operation, When, fail_nth};
@@ -304,7 +304,8 @@ fn a_cut_is_journalled_once_whatever_change_its_recovery_dies_at() {
     drop(journal);
     let path = home.path(&home.segments()[0]);
     let mut bytes = disk.bytes(&path);
-    bytes[end..end + 50].fill(0x77);
+    // More than what recovery journals in its place.
+    bytes[end..end + 600].fill(0x77);
     disk.set_bytes(&path, &bytes);
     disk.remove(&home.path("lock")).expect("a removal");
     for when in [When::Before, When::After] {
@@ -376,5 +377,34 @@ fn a_read_error_is_an_error_and_never_the_end() {
         assert!(matches!(opened, Err(OpenError::Io(_))), "{nth}: {opened:?}");
         let after: Vec<_> = disk.names().iter().map(|path| disk.bytes(path)).collect();
         assert_eq!(after, before, "{nth}: nothing is changed");
+    }
+}
+
+#[test]
+fn recovery_syncs_what_it_keeps_before_it_writes_and_a_clean_opening_writes_nothing() {
+    let (home, disk) = in_memory();
+    let (journal, _) = home.open().expect("a journal");
+    say(&journal, b"one").expect("an answer");
+    drop(journal);
+    for clean in [true, false] {
+        if !clean {
+            disk.remove(&home.path("lock")).expect("a removal");
+        }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let events = Arc::clone(&seen);
+        let hook: Hook = Arc::new(move |event| {
+            if event.operation != Operation::Read && event.when == When::After && is_segment(event) {
+                events.lock().expect("events").push(event.operation);
+            }
+            Ok(())
+        });
+        drop(home.open_on(&faulty(&disk, hook)).expect("a journal"));
+        let seen = seen.lock().expect("events");
+        if clean {
+            assert!(seen.is_empty(), "{seen:?}");
+        } else {
+            assert_eq!(seen.first(), Some(&Operation::Sync), "{seen:?}");
+            assert!(matches!(seen.get(1), Some(Operation::Write { .. })), "{seen:?}");
+        }
     }
 }
