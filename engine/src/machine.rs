@@ -118,7 +118,7 @@ pub fn decide(state: &State, command: &Command, cx: &Context<'_>) -> Result<Deci
         Command::Acquire { run, limit, recheck, author } => {
             run::acquire(state, *run, *limit, *recheck, author, cx)
         }
-        Command::Release { run, token } => lease::release(state, *run, *token),
+        Command::Release { run, token } => lease::release(state, *run, *token, cx),
         Command::BeginStep { run, token, step, action } => {
             step::begin(state, *run, *token, step, *action, cx)
         }

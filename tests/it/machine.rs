@@ -9,8 +9,15 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use protocol::event::Event;
 
+/// As many cases as `PROPTEST_CASES` asks for, for a longer look; by default what a debug build does in half a minute.
+fn config() -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { 1_000 };
+    ProptestConfig { cases, max_shrink_iters: 5_000, ..asked }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn the_machine_agrees_with_the_model(happenings in prop::collection::vec(happening(), 0..160)) {

@@ -79,13 +79,13 @@ impl ModelRun {
         self.owner.is_some_and(|owner| now.alive.contains(&owner.process) && now.time < owner.until)
     }
 
-    fn is_owner(&self, token: LeaseToken) -> bool {
-        self.owner.is_some_and(|owner| owner.token == token)
+    fn is_owner(&self, token: LeaseToken, process: InstanceId) -> bool {
+        self.owner.is_some_and(|owner| owner.token == token && owner.process == process)
     }
 
     /// What may act: the owner in time, on the free step at the cursor, with nobody in its way.
     fn may_act(&self, token: LeaseToken, step: &StepFacts, now: &Now<'_>) -> bool {
-        self.is_owner(token)
+        self.is_owner(token, now.process)
             && self.owner.is_some_and(|owner| now.time < owner.until)
             && self.asked_to_stand_down.is_none_or(|asking| !now.alive.contains(&asking))
             && !self.paused
@@ -113,7 +113,7 @@ impl Model {
         let answer = &decided.answer;
         match command {
             Command::BeginStep { run, token, step, .. } => {
-                self.judge_writer(*run, *token, decided)?;
+                self.judge_writer(*run, *token, decided, now)?;
                 let may = self.runs.get(run).is_some_and(|run| run.may_act(*token, step, now));
                 let acts = matches!(answer, Answer::Deliver { .. });
                 rule(may == acts, || format!("may act: {may}, yet told {answer:?}"))
@@ -126,10 +126,10 @@ impl Model {
                 rule(*answer != Answer::Refused(Refusal::DiskFull), || {
                     "an outcome was refused for space".into()
                 })?;
-                self.judge_writer(*run, *token, decided)
+                self.judge_writer(*run, *token, decided, now)
             }
             Command::Release { run, token } => {
-                let stale = self.runs.get(run).is_none_or(|run| !run.is_owner(*token));
+                let stale = self.runs.get(run).is_none_or(|run| !run.is_owner(*token, now.process));
                 rule(!stale || decided.events.is_empty(), || "a stale release wrote something".into())
             }
             Command::Acquire { run, .. } => {
@@ -146,8 +146,8 @@ impl Model {
     }
 
     /// A fenced writer leaves a refusal record at most.
-    fn judge_writer(&self, run: RunId, token: LeaseToken, decided: &Decided) -> Judged {
-        let fenced = self.runs.get(&run).is_some_and(|run| !run.is_owner(token));
+    fn judge_writer(&self, run: RunId, token: LeaseToken, decided: &Decided, now: &Now<'_>) -> Judged {
+        let fenced = self.runs.get(&run).is_some_and(|run| !run.is_owner(token, now.process));
         let told = matches!(decided.answer, Answer::Refused(Refusal::Fenced { .. }));
         rule(fenced == told, || format!("fenced: {fenced}, yet told {:?}", decided.answer))?;
         let only_a_record = decided.events.iter().all(|event| matches!(event, Event::RefusalRecorded(_)));
@@ -220,7 +220,7 @@ impl Model {
             });
         };
         if let Some(token) = under(event) {
-            rule(known.is_owner(token), || {
+            rule(known.is_owner(token, now.process), || {
                 format!("{} under a lease that is not the current one", event.name())
             })?;
             if let Some(owner) = &mut known.owner {
@@ -235,7 +235,7 @@ impl Model {
                 known.asked_to_stand_down = None;
             }
             Event::LeaseReleased(released) => {
-                if known.is_owner(released.token) {
+                if known.owner.is_some_and(|owner| owner.token == released.token) {
                     known.owner = None;
                     known.asked_to_stand_down = None;
                 }

@@ -40,6 +40,8 @@ pub enum Happening {
     StrayActs { process: usize, appears: Appears },
     /// A process writes under a lease that it lost.
     WriteStale { process: usize, token: usize, kind: u8 },
+    /// A process crosses the boundary of the step at the cursor under the current lease, whatever its driver would do.
+    CrossAnyway { process: usize, run: usize },
     /// The disk fills up, or is freed.
     Disk { room: bool },
     /// The capability key goes missing, or is back.
@@ -75,6 +77,7 @@ pub fn happening() -> impl Strategy<Value = Happening> {
         3 => (process(), appears()).prop_map(|(process, appears)| Happening::StrayActs { process, appears }),
         3 => (process(), any::<usize>(), any::<u8>())
             .prop_map(|(process, token, kind)| Happening::WriteStale { process, token, kind }),
+        4 => (process(), run()).prop_map(|(process, run)| Happening::CrossAnyway { process, run }),
         1 => prop::bool::weighted(0.8).prop_map(|room| Happening::Disk { room }),
         1 => prop::bool::weighted(0.8).prop_map(|there| Happening::Key { there }),
         2 => Just(Happening::Snapshot),
@@ -146,6 +149,10 @@ pub fn happen(fleet: &mut Fleet, happening: Happening) -> Judged {
         }
         Happening::StrayActs { process, appears } => fleet.stray_acts(process, appears),
         Happening::WriteStale { process, token, kind } => fleet.write_stale(process, token, kind),
+        Happening::CrossAnyway { process, run } => match fleet.run(run) {
+            Some(run) => fleet.cross_anyway(process, run),
+            None => Ok(()),
+        },
         Happening::Disk { room } => {
             fleet.set_room(room);
             Ok(())

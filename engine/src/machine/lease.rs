@@ -89,7 +89,7 @@ fn lasts(cx: &Context<'_>, limit: Millis) -> Millis {
     Millis(limit.0.saturating_add(cx.limits.lease_grace_ms.0))
 }
 
-/// Finds the run and checks that `token` is its current lease.
+/// Finds the run and checks that `token` is its current lease and the asking process its holder: a token is no secret.
 ///
 /// # Errors
 /// `unknown_run`, `run_finished` or `fenced`.
@@ -100,8 +100,14 @@ pub(super) fn holder<'s>(
     cx: &Context<'_>,
 ) -> Result<&'s Run, Refusal> {
     let run = find(state, run, cx)?;
-    let current = run.lease.map(|lease| lease.token);
-    if current == Some(token) { Ok(run) } else { Err(Refusal::Fenced { yours: token, current }) }
+    if is_holder(run, token, cx) {
+        return Ok(run);
+    }
+    Err(Refusal::Fenced { yours: token, current: run.lease.map(|lease| lease.token) })
+}
+
+fn is_holder(run: &Run, token: LeaseToken, cx: &Context<'_>) -> bool {
+    run.lease.is_some_and(|lease| lease.token == token && lease.holder == cx.instance)
 }
 
 /// As [`holder`], for a command that crosses a delivery boundary: the lease must not have run out and nobody who lives
@@ -141,9 +147,14 @@ pub(super) fn find<'s>(state: &'s State, run: RunId, cx: &Context<'_>) -> Result
 ///
 /// # Errors
 /// `wrong_phase` while a delivery or a decision is in flight under it.
-pub(super) fn release(state: &State, run: RunId, token: LeaseToken) -> Result<Decided, Refusal> {
+pub(super) fn release(
+    state: &State,
+    run: RunId,
+    token: LeaseToken,
+    cx: &Context<'_>,
+) -> Result<Decided, Refusal> {
     let Some(held) = state.runs.get(&run) else { return Ok(Decided::silent(Answer::Recorded)) };
-    if held.lease.is_none_or(|lease| lease.token != token) {
+    if !is_holder(held, token, cx) {
         return Ok(Decided::silent(Answer::Recorded));
     }
     let crossing_open =

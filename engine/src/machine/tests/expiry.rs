@@ -85,6 +85,7 @@ fn a_recorded_expiry_is_final_and_a_clock_set_back_revives_nothing() {
     bench.started(1);
     bench.now = start;
     bench.now.boot_id = BootId([0xff; 16]);
+    bench.started(1);
     assert_eq!(word(&bench.decide(run, Action::Continue, "k")), "pause_expired", "seen by the journal");
 }
 

@@ -119,6 +119,21 @@ fn a_fenced_writer_leaves_a_refusal_record_and_nothing_else() {
 }
 
 #[test]
+fn a_token_in_another_process_is_worth_nothing() {
+    let mut bench = Bench::new();
+    let run = bench.started(1);
+    let token = bench.acquired(run);
+    bench.me = B;
+    for (name, command) in writes(run, token) {
+        assert_eq!(word(&bench.say(command)), "fenced", "{name}");
+    }
+    bench.say(Command::Release { run, token });
+    assert_eq!(bench.run(run).lease.unwrap().token, token);
+    bench.me = A;
+    bench.begun(run, token, &acting(0));
+}
+
+#[test]
 fn a_lease_that_ran_out_bars_the_boundary_and_still_takes_the_receipt() {
     let mut bench = Bench::new();
     let run = bench.started(1);

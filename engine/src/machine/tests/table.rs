@@ -415,6 +415,9 @@ fn a_missing_capability_key_delays_decisions_and_never_strands_the_pause() {
     });
     assert_eq!(word(&bench.decide(run, Action::Continue, "k")), "capability_invalid");
     bench.key = kept;
+    let mut resumed = bench.clone();
+    assert_eq!(word(&resumed.acquire(run, false)), "paused", "looking at the pause issues one, too");
+    assert_eq!(word(&resumed.decide(run, Action::Continue, "k")), "carry out");
     assert_eq!(
         word(&bench.decide(run, Action::Continue, "k")),
         "stale_capability",
