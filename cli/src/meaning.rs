@@ -11,6 +11,7 @@ use protocol::event::{
     RefusalRecorded, RefusalsCounted, RunAdmitted, RunFinished, StandDownRequested, StateRecorded, StepFacts,
     StepIntent, StepReceipt,
 };
+use protocol::ids::Seq;
 use protocol::outcome::RecordChanged;
 use protocol::pause::Resolution;
 
@@ -19,7 +20,7 @@ use crate::time;
 /// What a record says.
 pub(crate) fn of(chapter: &Chapter) -> String {
     match chapter {
-        Chapter::Fact(entry) => meaning(&entry.event),
+        Chapter::Fact(entry) => meaning(entry.seq, &entry.event),
         Chapter::EpochStarted(_, started) => epoch_started(*started),
         Chapter::TailCut(_, cut) => tail_cut(cut),
         Chapter::Unknown(record) => {
@@ -78,10 +79,10 @@ pub(crate) fn misleads(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn meaning(event: &Event) -> String {
+fn meaning(seq: Seq, event: &Event) -> String {
     match event {
         Event::RunAdmitted(fact) => run_admitted(fact),
-        Event::LeaseGranted(fact) => lease_granted(fact),
+        Event::LeaseGranted(fact) => lease_granted(seq, fact),
         Event::LeaseReleased(fact) => lease_released(fact),
         Event::StepIntent(fact) => step_intent(fact),
         Event::StepReceipt(fact) => step_receipt(fact),
@@ -123,11 +124,9 @@ fn run_admitted(fact: &RunAdmitted) -> String {
     )
 }
 
-fn lease_granted(fact: &LeaseGranted) -> String {
-    format!(
-        "engine {} owns the run; every write of an earlier owner is refused from here on",
-        tail(&fact.holder, 8)
-    )
+/// A lease's token is the sequence of its grant.
+fn lease_granted(seq: Seq, fact: &LeaseGranted) -> String {
+    format!("engine {} owns the run (lease {seq})", tail(&fact.holder, 8))
 }
 
 fn lease_released(fact: &LeaseReleased) -> String {
@@ -151,12 +150,12 @@ fn step_receipt(fact: &StepReceipt) -> String {
     format!("{what} ({})", short(&fact.delivery))
 }
 
-/// Who did the step of a checkpoint.
+/// Who did the step of a checkpoint. Whether it was a person is what the surface of its decision says, so it is not said here.
 pub(crate) const fn doer(kind: CheckpointKind) -> &'static str {
     match kind {
         CheckpointKind::Engine => "the engine did it and verified it",
         CheckpointKind::Read => "the engine read it",
-        CheckpointKind::Human => "a person did it; the engine verified it",
+        CheckpointKind::Human => "it was done outside the engine; the engine verified it",
         CheckpointKind::Reconciled => "a reconcile found that it had happened",
         CheckpointKind::Skipped => "skipped, because its guard does not hold",
     }
@@ -204,7 +203,7 @@ fn pause_expired(_: &PauseExpired) -> String {
 
 fn pause_closed(fact: &PauseClosed) -> String {
     match fact.resolution {
-        Resolution::Continued => "the wait is over: the person's work is verified",
+        Resolution::Continued => "the wait is over: what was done outside the engine is verified",
         Resolution::Skipped => "the wait is over: the step is skipped",
         Resolution::Reconciled => "the wait is over: what was uncertain is proven to have happened",
         Resolution::Rejected => "the wait is over: the run is rejected",

@@ -148,7 +148,7 @@ impl<L: Lines> Teller<L> {
         match (failed, replayed) {
             (Some(failure), _) => Err(failure),
             (None, Ok(replayed)) => Ok((replayed, None)),
-            (None, Err((replayed, error))) => Ok((replayed, Some(error))),
+            (None, Err(stopped)) => Ok((stopped.replayed, Some(stopped.error))),
         }
     }
 

@@ -10,6 +10,7 @@ use protocol::ids::Seq;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::render::count;
 use crate::context::Cx;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -186,9 +187,9 @@ fn text(report: &Report, paint: Paint) -> String {
         "complete:  {} (no anchor was asked; records cut off the end would not show)",
         report.complete
     );
-    let shown = |finding: &Value, name: &str| match &finding[name] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+    let shown = |finding: &Value, name: &str| {
+        let value = &finding[name];
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
     };
     match &report.first {
         None => page.push_str("damage:    none\n"),
@@ -219,8 +220,129 @@ fn text(report: &Report, paint: Paint) -> String {
     let journal = report.journal_id.as_deref().unwrap_or("(no segment header is whole)");
     let _ = writeln!(
         page,
-        "journal:   {journal}\n           {} records in {} segments, next {}, epoch {}\n           chain {}",
-        report.records, report.segments, report.next_seq, report.epoch, report.head
+        "journal:   {journal}\n           {} records in {}, next {}, epoch {}\n           chain {}",
+        report.records,
+        count(u32::try_from(report.segments).unwrap_or(u32::MAX), "segment"),
+        report.next_seq,
+        report.epoch,
+        report.head
     );
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::Chain;
+    use journal::own::CutFinding;
+    use journal::verify::Finding;
+    use protocol::ids::Epoch;
+
+    use super::*;
+
+    fn finding(segment: Option<u32>, offset: u64, kind: FindingKind) -> Finding {
+        let file = segment.map_or_else(|| "lock".to_owned(), |segment| format!("{segment}.seg"));
+        let message = format!("{file} is wrong at byte {offset}");
+        Finding {
+            file,
+            segment,
+            offset,
+            kind,
+            first_lost: segment.map(|segment| Seq(u64::from(segment))),
+            message,
+        }
+    }
+
+    fn verdict(integrity: Integrity, findings: Vec<Finding>) -> Verdict {
+        Verdict {
+            journal_id: None,
+            segments: 2,
+            records: 7,
+            next_seq: Seq(7),
+            head: Chain([0xab; 32]),
+            epoch: Epoch(3),
+            findings,
+            integrity,
+            complete: Completeness::Unknown,
+        }
+    }
+
+    const DAMAGE: FindingKind = FindingKind::Damage(journal::Fault::SegmentMissing);
+
+    #[test]
+    fn each_verdict_has_its_word_its_exit_code_and_what_to_do_next() {
+        let tail = |finding_kind| finding(Some(1), 80, FindingKind::Tail(finding_kind));
+        for (integrity, findings, word, exit, next) in [
+            (Integrity::Intact, vec![], "intact", 0, None),
+            (
+                Integrity::Damaged,
+                vec![finding(Some(1), 80, DAMAGE)],
+                "damaged",
+                65,
+                Some("restore it from a backup"),
+            ),
+            (
+                Integrity::CannotTell,
+                vec![tail(CutFinding::Unprovable)],
+                "cannot_tell",
+                66,
+                Some("was unprovable"),
+            ),
+            (
+                Integrity::TornTail,
+                vec![tail(CutFinding::Torn)],
+                "torn_tail",
+                67,
+                Some("Nothing acknowledged is lost"),
+            ),
+            (
+                Integrity::TornTail,
+                vec![tail(CutFinding::Stray)],
+                "torn_tail",
+                67,
+                Some("Nothing acknowledged is lost"),
+            ),
+        ] {
+            let report = Report::of(&verdict(integrity, findings));
+            assert_eq!((report.verdict, report.exit.code(), report.complete), (word, exit, "unknown"));
+            assert_eq!(report.intact, integrity == Integrity::Intact);
+            let page = text(&report, Paint::default());
+            match next {
+                None => {
+                    assert!(page.contains("damage:    none") && page.contains("complete:  unknown"), "{page}")
+                }
+                Some(next) => {
+                    assert!(page.contains(next) && page.contains("first in 1.seg at byte 80"), "{page}")
+                }
+            }
+            let printed = serde_json::to_value(&report).expect("JSON");
+            assert_eq!((&printed["verdict"], &printed["exit"]), (&json!(word), &json!(exit)));
+        }
+    }
+
+    #[test]
+    fn the_first_damage_is_the_first_in_the_journal_whatever_was_found_first() {
+        let findings = vec![
+            finding(None, 0, FindingKind::MarkUnreadable),
+            finding(Some(1), 0, DAMAGE),
+            finding(Some(0), 900, DAMAGE),
+            finding(Some(0), 200, DAMAGE),
+        ];
+        let report = Report::of(&verdict(Integrity::Damaged, findings));
+        let first = report.first.expect("a first");
+        assert_eq!((&first["file"], &first["offset"]), (&json!("0.seg"), &json!(200)));
+        assert_eq!(report.findings.len(), 4);
+        assert_eq!(report.findings[3]["kind"], "mark_unreadable");
+    }
+
+    #[test]
+    fn a_lost_mark_is_told_and_costs_nothing() {
+        let report =
+            Report::of(&verdict(Integrity::Intact, vec![finding(None, 0, FindingKind::MarkUnreadable)]));
+        assert_eq!((report.exit, &report.first), (Exit::Verified, &None));
+        let page = text(&report, Paint::default());
+        assert!(
+            page.contains("damage:    none") && page.contains("also:      lock is wrong at byte 0"),
+            "{page}"
+        );
+    }
 }

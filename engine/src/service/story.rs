@@ -413,21 +413,30 @@ pub enum StoryError {
     Codec(#[from] CodecError),
 }
 
+/// A story that ended early, and what was compared until then.
+#[derive(Debug)]
+pub struct Stopped {
+    /// As far as it went.
+    pub replayed: Replayed,
+    /// Why it goes no further.
+    pub error: StoryError,
+}
+
 /// Folds the whole journal again from its beginning and hands each record to `tell`, which may break off.
 ///
 /// # Errors
-/// [`StoryError`], with what was compared until then; what was told before stands.
+/// [`Stopped`]; what was told before stands.
 pub fn replay(
     reader: &Reader,
     tell: &mut dyn FnMut(&Chapter, &State) -> ControlFlow<()>,
-) -> Result<Replayed, (Replayed, StoryError)> {
+) -> Result<Replayed, Box<Stopped>> {
     let mut replayed = Replayed::default();
     let mut state = State::default();
     let folded = fold(reader, &mut replayed, &mut state, tell);
     replayed.end = Some(state.digest());
     match folded {
         Ok(()) => Ok(replayed),
-        Err(error) => Err((replayed, error)),
+        Err(error) => Err(Box::new(Stopped { replayed, error })),
     }
 }
 
