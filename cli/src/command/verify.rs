@@ -73,8 +73,9 @@ struct Report {
     segments: usize,
     records: u64,
     next_seq: Seq,
-    epoch: u64,
-    head: String,
+    /// Writer epoch and chain value after the last record; none where the last segment cannot be read to its end.
+    epoch: Option<u64>,
+    head: Option<String>,
     #[serde(serialize_with = "code")]
     exit: Exit,
     #[serde(skip)]
@@ -95,6 +96,8 @@ impl Report {
         };
         let mut findings: Vec<&Finding> = verdict.findings.iter().collect();
         findings.sort_by(|a, b| in_order(a, b));
+        // Epochs count from 1.
+        let end_known = verdict.epoch.0 > 0;
         let first = findings.iter().find(|finding| costs(finding.kind)).map(|finding| json(finding));
         Self {
             verdict: word,
@@ -108,8 +111,8 @@ impl Report {
             segments: verdict.segments,
             records: verdict.records,
             next_seq: verdict.next_seq,
-            epoch: verdict.epoch.0,
-            head: verdict.head.to_string(),
+            epoch: end_known.then_some(verdict.epoch.0),
+            head: end_known.then(|| verdict.head.to_string()),
             exit,
             integrity: verdict.integrity,
         }
@@ -218,15 +221,15 @@ fn text(report: &Report, paint: Paint) -> String {
         );
     }
     let journal = report.journal_id.as_deref().unwrap_or("(no segment header is whole)");
+    let segments = count(u32::try_from(report.segments).unwrap_or(u32::MAX), "segment");
     let _ = writeln!(
         page,
-        "journal:   {journal}\n           {} records in {}, next {}, epoch {}\n           chain {}",
-        report.records,
-        count(u32::try_from(report.segments).unwrap_or(u32::MAX), "segment"),
-        report.next_seq,
-        report.epoch,
-        report.head
+        "journal:   {journal}\n           {} records can be read, in {segments}",
+        report.records
     );
+    if let (Some(epoch), Some(head)) = (report.epoch, &report.head) {
+        let _ = writeln!(page, "           next {}, epoch {epoch}, chain {head}", report.next_seq);
+    }
     page
 }
 
