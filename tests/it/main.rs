@@ -10,6 +10,7 @@ mod acceptance;
 mod architecture;
 mod canary;
 mod cli_text;
+mod corpus;
 mod crash;
 mod disk_full;
 mod events_doc;

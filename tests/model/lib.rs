@@ -9,6 +9,8 @@
 //! Nothing here panics: a broken rule is a [`Violation`], so that every user can print its own seed beside it.
 
 pub mod fleet;
+#[path = "../fuzzing/targets.rs"]
+pub mod fuzzing;
 pub mod model;
 pub mod plan;
 pub mod workload;

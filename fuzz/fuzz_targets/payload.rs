@@ -1,0 +1,2 @@
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| opjournal_tests::fuzzing::payload(bytes).expect("the rules hold"));
