@@ -272,10 +272,20 @@ impl From<EngineError> for Failure {
             EngineError::Open(error) => error.into(),
             EngineError::Append(error) => error.into(),
             EngineError::Read(error) => error.into(),
+            EngineError::Codec(error) => Self::new(
+                Code::NewerFormat,
+                error.to_string(),
+                "Use the newest opjournal to read this journal.",
+            ),
             EngineError::Key(error) => {
                 let code = RefusalCode::KeyMissing;
                 Self::new(Code::Refused(code), format!("{} {error}", code.sentence()), code.next_step())
             }
+            EngineError::JournalGone => Self::new(
+                Code::Damaged,
+                error.to_string(),
+                "Bring the journal back from its backup. A new one would forget what was done, and could do it again.",
+            ),
             EngineError::NoOperator => Self::new(
                 Code::NoOperator,
                 "the effective account has no name, so nobody could be held to what is asked",

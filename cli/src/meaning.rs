@@ -155,7 +155,8 @@ pub(crate) const fn doer(kind: CheckpointKind) -> &'static str {
     match kind {
         CheckpointKind::Engine => "the engine did it and verified it",
         CheckpointKind::Read => "the engine read it",
-        CheckpointKind::Human => "it was done outside the engine; the engine verified it",
+        CheckpointKind::Human => "a person did it; the engine verified it",
+        CheckpointKind::Outside => "it was done outside the engine; the engine verified it",
         CheckpointKind::Reconciled => "a reconcile found that it had happened",
         CheckpointKind::Skipped => "skipped, because its guard does not hold",
     }

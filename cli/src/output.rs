@@ -124,8 +124,9 @@ pub(crate) fn problem_text(problem: &serde_json::Value) -> String {
     }
 }
 
+/// A value as text for a terminal, which no text of a bundle or a target may steer.
 fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), crate::meaning::harmless)
 }
 
 /// Stdout, buffered.

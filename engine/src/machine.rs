@@ -215,7 +215,10 @@ fn refusal_record(state: &State, command: &Command, refusal: &Refusal) -> Option
 /// Folds one journalled fact into `state`. Total: it cannot fail on a journal that verifies.
 pub fn apply(state: &mut State, entry: &Entry) {
     state.next = entry.seq.next();
-    state.latest_wall = state.latest_wall.max(entry.time);
+    // A record of the state is not part of it: folding one leaves the digest that it names.
+    if !matches!(entry.event, Event::StateRecorded(_)) {
+        state.latest_wall = state.latest_wall.max(entry.time);
+    }
     match &entry.event {
         Event::RunAdmitted(admitted) => run::admit(state, admitted, entry.time),
         Event::KeyRegistered(registered) => {

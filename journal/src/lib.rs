@@ -69,4 +69,5 @@ pub use journal::{Journal, Opened, open};
 pub use options::{Options, WallClock};
 pub use reader::{Info, Reader, Records, SegmentInfo};
 pub use recovery::{ASIDE_DIR, Cut, OpenReport};
+pub use segment::SUFFIX as SEGMENT_SUFFIX;
 pub use writer::{Commit, Machine};

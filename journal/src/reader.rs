@@ -62,6 +62,8 @@ pub struct SegmentInfo {
 /// One look at the journal: segments whose headers are whole, and how far to read.
 struct View {
     segments: Vec<Segment>,
+    /// The first segment that cannot be entered. What stands before it can be read all the same.
+    broken: Option<Damage>,
     mark: Stored,
     said: Said,
 }
@@ -70,7 +72,7 @@ impl Reader {
     /// Looks for a journal in `dir`.
     ///
     /// # Errors
-    /// [`ReadError::NoJournal`] if there is none; damage of a segment header.
+    /// [`ReadError::NoJournal`] if there is none; damage of the first segment's header.
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, boot_id: BootId) -> Result<Self, ReadError> {
         let reader = Self::new(vfs, dir, boot_id);
         reader.view()?;
@@ -89,25 +91,39 @@ impl Reader {
         let names =
             segment::list(self.vfs.as_ref(), &self.dir).map_err(IoFailure::new("listing the journal"))?;
         let mut segments: Vec<Segment> = Vec::with_capacity(names.len());
+        let mut broken = None;
         for name in &names {
-            let segment = open_segment(self.vfs.as_ref(), &self.dir, name, Mode::Read, segments.last())?;
-            segments.push(segment);
+            match open_segment(self.vfs.as_ref(), &self.dir, name, Mode::Read, segments.last()) {
+                Ok(segment) => segments.push(segment),
+                Err(ReadError::Damaged(damage)) => {
+                    broken = Some(damage);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
         if let Some(position) = said.position() {
             if position.segment as usize >= segments.len() {
-                let damage = Damage {
-                    file: segment::file_name(position.next_seq),
-                    segment: position.segment,
-                    offset: 0,
-                    fault: Fault::NoSegments,
-                    first_lost: segments.last().map_or(Seq(0), |last| last.header.first_seq),
-                };
-                return Err(damage.into());
+                broken = broken.or_else(|| {
+                    Some(Damage {
+                        file: segment::file_name(position.next_seq),
+                        segment: position.segment,
+                        offset: 0,
+                        fault: Fault::NoSegments,
+                        first_lost: segments.last().map_or(Seq(0), |last| last.header.first_seq),
+                    })
+                });
+            } else {
+                // A segment that appeared after the mark was read holds nothing that the mark speaks of.
+                segments.truncate(position.segment as usize + 1);
+                broken = None;
             }
-            // A segment that appeared after the mark was read holds nothing that the mark speaks of.
-            segments.truncate(position.segment as usize + 1);
         }
-        if segments.is_empty() { Err(ReadError::NoJournal) } else { Ok(View { segments, mark, said }) }
+        match (segments.is_empty(), broken) {
+            (true, Some(damage)) => Err(damage.into()),
+            (true, None) => Err(ReadError::NoJournal),
+            (false, broken) => Ok(View { segments, broken, mark, said }),
+        }
     }
 
     /// Records from `from` on, in order, up to what the mark says was synced; without a mark of this boot, up to
@@ -116,9 +132,18 @@ impl Reader {
     /// # Errors
     /// [`ReadError`] if the journal cannot be looked at.
     pub fn from(&self, from: Seq) -> Result<Records, ReadError> {
-        let View { segments, said, .. } = self.view()?;
+        let View { segments, broken, said, .. } = self.view()?;
         let n = segments.partition_point(|segment| segment.header.first_seq <= from).saturating_sub(1);
-        Ok(Records { segments, n, walk: None, said, from, block: Vec::new().into_iter(), done: false })
+        Ok(Records {
+            segments,
+            broken,
+            n,
+            walk: None,
+            said,
+            from,
+            block: Vec::new().into_iter(),
+            done: false,
+        })
     }
 
     /// The record at `seq`.
@@ -137,7 +162,10 @@ impl Reader {
     /// # Errors
     /// [`ReadError`]; a miss is a proof of absence up to the end, an error is not.
     pub fn lookup(&self, key: &LookupKey) -> Result<Vec<Seq>, ReadError> {
-        let View { mut segments, .. } = self.view()?;
+        let View { mut segments, broken, .. } = self.view()?;
+        if let Some(damage) = broken {
+            return Err(damage.into());
+        }
         let mut found = Vec::new();
         let exits: Vec<Chain> = segments.iter().skip(1).map(|segment| segment.header.chain).collect();
         for (segment, exit) in segments.iter_mut().zip(exits) {
@@ -158,7 +186,10 @@ impl Reader {
     /// # Errors
     /// [`ReadError`].
     pub fn info(&self) -> Result<Info, ReadError> {
-        let View { segments, mark, said } = self.view()?;
+        let View { segments, broken, mark, said } = self.view()?;
+        if let Some(damage) = broken {
+            return Err(damage.into());
+        }
         let Some(last) = segments.last() else { return Err(ReadError::NoJournal) };
         let (next_seq, epoch, chain) = match said.position() {
             Some(position) => (position.next_seq, position.epoch, position.chain),
@@ -189,6 +220,7 @@ impl Reader {
 /// Records in order. Holds one block's records in memory.
 pub struct Records {
     segments: Vec<Segment>,
+    broken: Option<Damage>,
     n: usize,
     walk: Option<Walk>,
     said: Said,
@@ -236,6 +268,9 @@ impl Records {
             }
             Step::End(end) => {
                 let next = self.segments.get(self.n + 1);
+                if let (None, Some(damage)) = (next, self.broken.take()) {
+                    return Err(damage.into());
+                }
                 self.done = is_the_end(segment, walk, end, next, &self.said)?;
                 self.n += 1;
                 self.walk = None;

@@ -18,7 +18,8 @@ use crate::format::{Alignment, BLOCK_BYTES_MAX, all_zero};
 use crate::vfs::{self, Mode, Vfs, VfsFile};
 use crate::walk::{Block, End, Step, Walk};
 
-const SUFFIX: &str = ".seg";
+/// Ending of a segment's file name.
+pub const SUFFIX: &str = ".seg";
 /// Ends the name of a segment in the making.
 pub(crate) const MAKING_SUFFIX: &str = ".tmp";
 const NAME_DIGITS: usize = 20;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::digest::Sha256Digest;
 
-pub use strict::{JsonFault, JsonProblem, MAX_DEPTH, parse_strict};
+pub use strict::{JsonFault, JsonProblem, MAX_DEPTH, parse_foreign, parse_strict};
 pub(crate) use strict::{normal_float, push_token};
 
 /// Largest integer that canonical JSON can tell from its neighbours: 2^53 - 1.

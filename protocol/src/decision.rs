@@ -101,8 +101,13 @@ pub struct DecisionRequest {
     /// What to do.
     pub action: Action,
     /// Why, from the closed list; an absent one and its explicit default are different requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub disposition: Option<Disposition>,
+}
+
+/// A member that may be absent and may not be `null`: the digest is over the request as given.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Disposition>, D::Error> {
+    Disposition::deserialize(deserializer).map(Some)
 }
 
 impl DecisionRequest {
@@ -112,7 +117,8 @@ impl DecisionRequest {
     /// [`Refusal::InvalidRequest`] for anything malformed, unknown, duplicate or missing, and for a disposition
     /// of another action. The offending value is never part of the answer.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Refusal> {
-        let value = canonical_json::parse_strict(bytes, MAX_REQUEST_BYTES).map_err(|_| Refusal::InvalidRequest)?;
+        let value =
+            canonical_json::parse_strict(bytes, MAX_REQUEST_BYTES).map_err(|_| Refusal::InvalidRequest)?;
         let request: Self = serde_json::from_value(value).map_err(|_| Refusal::InvalidRequest)?;
         request.check()?;
         Ok(request)
@@ -150,7 +156,8 @@ impl Operator {
     #[must_use]
     pub fn new(account: &str) -> Option<Self> {
         let name = account.trim();
-        (!name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control)).then(|| Self(name.into()))
+        (!name.is_empty() && name.len() <= 128 && !name.chars().any(char::is_control))
+            .then(|| Self(name.into()))
     }
 
     /// The account name.

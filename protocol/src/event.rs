@@ -15,8 +15,8 @@ use crate::decision::{Action, DecidedVia, Disposition, Operator};
 use crate::delivery::{DeliveryState, EffectStatus, ReceiptOutcome, Settlement};
 use crate::digest::{MacDigest, Sha256Digest, StateDigest};
 use crate::ids::{
-    AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, KeyId, LeaseToken, PauseId, RequestId, RunId,
-    Seq, StepId, WorkflowId,
+    AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, KeyId, LeaseToken, PauseId, RequestId,
+    RunId, Seq, StepId, WorkflowId,
 };
 use crate::outcome::{RecordChanged, RunOutcome};
 use crate::pause::{Category, IdentityStatus, Reason, Resolution};
@@ -83,12 +83,14 @@ codes!(
         Engine = "engine",
         /// The engine only read.
         Read = "read",
-        /// A person did it; the engine verified.
+        /// A person did it, and said so at the console; the engine verified.
         Human = "human",
         /// A reconcile found the engine's uncertain delivery to have happened.
         Reconciled = "reconciled",
         /// Skipped because its guard does not hold.
         Skipped = "skipped",
+        /// It was done outside the engine, and nothing proves that a person did it; the engine verified.
+        Outside = "outside",
     }
 );
 

@@ -248,7 +248,9 @@ mod tests {
     fn a_random_id_survives_its_text_form_and_nothing_else_parses() {
         let id = RunId([0xab; 16]);
         assert_eq!(id.to_string().parse(), Ok(id));
-        for wrong in ["", "run_", "run_ABABABABABABABABABABABABABABABAB", "pause_abababababababababababababababab"] {
+        for wrong in
+            ["", "run_", "run_ABABABABABABABABABABABABABABABAB", "pause_abababababababababababababababab"]
+        {
             assert!(wrong.parse::<RunId>().is_err(), "{wrong}");
         }
     }

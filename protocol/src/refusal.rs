@@ -79,10 +79,14 @@ impl RefusalCode {
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::InvalidRequest => "The request is malformed: a field is missing, unknown or not of its form.",
+            Self::InvalidRequest => {
+                "The request is malformed: a field is missing, unknown or not of its form."
+            }
             Self::IdempotencyConflict => "This idempotency key was used before for a different request.",
             Self::Busy => "Another process is working on this run right now.",
-            Self::DeliveryUncertain => "An earlier action may have reached the application; its outcome is not known.",
+            Self::DeliveryUncertain => {
+                "An earlier action may have reached the application; its outcome is not known."
+            }
             Self::UnknownAttention => "There is no open item with this id.",
             Self::RunRejected => "The run of this item was rejected and has ended.",
             Self::StaleCapability => "The item has changed since this capability was read.",
@@ -104,13 +108,19 @@ impl RefusalCode {
             Self::RunPaused => "The run waits for a person's decision.",
             Self::WrongPhase => "The run is not at the point that this record belongs to.",
             Self::RequestIdConflict => "This request id was used before with other inputs; nothing was run.",
-            Self::DiskFull => "There is not enough space left to take on new work and still record its outcome.",
+            Self::DiskFull => {
+                "There is not enough space left to take on new work and still record its outcome."
+            }
             Self::JournalBusy => "The journal's lock was not free within the waiting time.",
-            Self::Poisoned => "An earlier write or sync failed; nothing is accepted until the journal is reopened.",
+            Self::Poisoned => {
+                "An earlier write or sync failed; nothing is accepted until the journal is reopened."
+            }
             Self::KeyMissing => "The capability key of this home is missing or unusable.",
             Self::InvalidParameters => "The parameters do not fit what the bundle declares.",
             Self::InvalidBundle => "The bundle does not pass its checks.",
-            Self::NotAdmitted => "This profile needs an active admission, which this version cannot check yet.",
+            Self::NotAdmitted => {
+                "This profile needs an active admission, which this version cannot check yet."
+            }
             Self::EvidenceMissing => "The run's protected inputs are not in this home any more.",
         }
     }
@@ -120,20 +130,34 @@ impl RefusalCode {
     pub const fn next_step(self) -> &'static str {
         match self {
             Self::InvalidRequest => "Correct the request; see `opjournal decide --help`.",
-            Self::IdempotencyConflict => "Use a new key for a new request; repeat the old request unchanged to see its answer.",
+            Self::IdempotencyConflict => {
+                "Use a new key for a new request; repeat the old request unchanged to see its answer."
+            }
             Self::Busy => "Wait a moment and repeat the same request with the same key.",
             Self::DeliveryUncertain => "Reconcile the item: it reads the application and never acts.",
             Self::UnknownAttention => "List the open items with `opjournal attention list`.",
             Self::RunRejected => "Nothing to do; start a new run if the work is still needed.",
-            Self::StaleCapability => "Read the item again with `opjournal attention show` and decide on what it shows now.",
-            Self::CapabilityInvalid => "Check the home's key; run `opjournal verify` and ask the home's authority.",
-            Self::ActionNotAllowed => "Choose one of the allowed actions that `opjournal attention show` lists.",
+            Self::StaleCapability => {
+                "Read the item again with `opjournal attention show` and decide on what it shows now."
+            }
+            Self::CapabilityInvalid => {
+                "Check that the key file is this home's, mode 0600 and 32 bytes; restore it from its backup if it is not."
+            }
+            Self::ActionNotAllowed => {
+                "Choose one of the allowed actions that `opjournal attention show` lists."
+            }
             Self::PauseExpired => {
                 "Read the item again; if it has a new capability, repeat with that; if the pause itself expired, use `opjournal resume RUN`."
             }
-            Self::BundleMismatch => "Restore the bundle as it was admitted, or reject the run.",
-            Self::StateDiverged => "Restore the deployment and inputs that the run was paused with, or start a new run.",
-            Self::ExecutorMissing => "Repeat the request from a process whose deployment has the executor (`--target` or `--config`).",
+            Self::BundleMismatch => {
+                "Restore the bundle as it was admitted; `opjournal cancel RUN` ends a run of which nothing is uncertain."
+            }
+            Self::StateDiverged => {
+                "Restore the deployment and inputs that the run was paused with; a new run would repeat what this one may have done."
+            }
+            Self::ExecutorMissing => {
+                "Repeat the request from a process whose deployment has the executor (`--target` or `--config`)."
+            }
             Self::NotVerified => "Finish the task in the application, then decide again with a new key.",
             Self::GuardHolds => "Do the step, then continue; or reject the run.",
             Self::Fenced => "Stop; the newer holder goes on with the run.",
@@ -145,13 +169,21 @@ impl RefusalCode {
             Self::WrongPhase => "Read the run again with `opjournal runs show RUN`.",
             Self::RequestIdConflict => "Use a new request id for other inputs.",
             Self::DiskFull => "Free some space on the home's disk and try again; work in flight is not lost.",
-            Self::JournalBusy => "Find the process that is stopped while it holds the journal's lock, and try again.",
+            Self::JournalBusy => {
+                "Find the process that is stopped while it holds the journal's lock, and try again."
+            }
             Self::Poisoned => "Check the disk, then start opjournal again: opening runs recovery.",
-            Self::KeyMissing => "Restore the key file from its backup; opjournal never makes a new one silently.",
-            Self::InvalidParameters => "Correct the parameters; `opjournal bundle check` lists what is declared.",
+            Self::KeyMissing => {
+                "Restore the key file from its backup; opjournal never makes a new one silently."
+            }
+            Self::InvalidParameters => {
+                "Correct the parameters; `opjournal bundle check` lists what is declared."
+            }
             Self::InvalidBundle => "Run `opjournal bundle check DIR` and mend what it lists.",
             Self::NotAdmitted => "Use profile `demo` for now.",
-            Self::EvidenceMissing => "Start a new run with its inputs; what was recorded can still be replayed.",
+            Self::EvidenceMissing => {
+                "Restore the home's evidence from its backup. A new run would repeat what this one may have done; look at the application first."
+            }
         }
     }
 }

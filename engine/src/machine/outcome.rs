@@ -85,7 +85,10 @@ pub fn evidence(run: &Run) -> Evidence {
     let acted = run.lineage.iter().any(|link| {
         link.delivery_attempted
             || match link.kind {
-                CheckpointKind::Engine | CheckpointKind::Human | CheckpointKind::Reconciled => true,
+                CheckpointKind::Engine
+                | CheckpointKind::Human
+                | CheckpointKind::Outside
+                | CheckpointKind::Reconciled => true,
                 CheckpointKind::Read | CheckpointKind::Skipped => false,
             }
     });

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use protocol::command::{LiveFinding, Verified};
-use protocol::decision::Action;
+use protocol::decision::{Action, DecidedVia};
 use protocol::delivery::{EffectStatus, Settlement};
 use protocol::event::{
     CheckpointKind, DecisionFinished, DecisionOutcome, DeliverySettled, DeliveryUncertain, EffectReading,
@@ -54,7 +54,8 @@ fn finish_continue(ending: Closing<'_, '_>, open: &Pause, finding: &LiveFinding)
     match finding {
         LiveFinding::Verified(verified) if step::all_confirmed(&ending.step, verified) => {
             let completed = at_the_halt(open, verified.effects.clone());
-            ending.complete(CheckpointKind::Human, &completed, Resolution::Continued)
+            let kind = done_by(&ending.decision);
+            ending.complete(kind, &completed, Resolution::Continued)
         }
         LiveFinding::Verified(_)
         | LiveFinding::GuardUnmet
@@ -89,7 +90,7 @@ fn finish_reconcile(
         {
             ending.settle(Settlement::Confirmed, verified.effects.clone());
             let engine_acted = ending.work.run.crossing.is_some();
-            let kind = if engine_acted { CheckpointKind::Reconciled } else { CheckpointKind::Human };
+            let kind = if engine_acted { CheckpointKind::Reconciled } else { done_by(&ending.decision) };
             let completed = if engine_acted && open.opened.identity.is_none() {
                 verified.clone()
             } else {
@@ -110,6 +111,14 @@ fn finish_reconcile(
         | LiveFinding::GuardHolds
         | LiveFinding::Absent(_)
         | LiveFinding::NotVerified => ending.refuse(RefusalCode::NotVerified),
+    }
+}
+
+/// Who did a step that the engine did not do: a person, only where the console says so (attended-contract §4).
+fn done_by(decision: &Decision) -> CheckpointKind {
+    match decision.author.via {
+        DecidedVia::Console => CheckpointKind::Human,
+        DecidedVia::Elicitation | DecidedVia::Script | DecidedVia::Unknown => CheckpointKind::Outside,
     }
 }
 

@@ -11,7 +11,10 @@ use protocol::cursor::Cursor;
 use protocol::decision::{Action, Disposition};
 use protocol::delivery::{DeliveryState, EffectStatus, ReceiptOutcome};
 use protocol::digest::{MacDigest, Sha256Digest, StateDigest};
-use protocol::event::{Author, CheckpointKind, DecisionOutcome, PauseOpened, RunAdmitted, StepFacts};
+use protocol::event::{
+    Author, CheckpointKind, DecisionFinished, DecisionOutcome, DecisionPrepared, DecisionRecorded,
+    PauseOpened, RunAdmitted, StepFacts,
+};
 use protocol::ids::{
     AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, KeyId, LeaseToken, PauseId, RequestId,
     RunId, Seq, StepId,
@@ -176,6 +179,47 @@ pub struct Decision {
     pub phase: Phase,
 }
 
+impl Decision {
+    /// A decision that was terminal as it was admitted.
+    pub(crate) fn recorded(fact: &DecisionRecorded, at: UnixMillis) -> Self {
+        Self {
+            id: fact.decision,
+            run: fact.run,
+            pause: fact.pause,
+            attention: fact.attention.clone(),
+            request: fact.request,
+            capability: fact.capability,
+            action: fact.action,
+            disposition: fact.disposition,
+            author: fact.author.clone(),
+            at,
+            phase: Phase::Terminal { outcome: DecisionOutcome::Completed, refusal: None },
+        }
+    }
+
+    /// A decision that was admitted under a lease.
+    pub(crate) fn prepared(fact: &DecisionPrepared, at: UnixMillis) -> Self {
+        Self {
+            id: fact.decision,
+            run: fact.run,
+            pause: fact.pause,
+            attention: fact.attention.clone(),
+            request: fact.request,
+            capability: fact.capability,
+            action: fact.action,
+            disposition: fact.disposition,
+            author: fact.author.clone(),
+            at,
+            phase: Phase::Prepared,
+        }
+    }
+
+    /// Folds its end.
+    pub(crate) fn finish(&mut self, fact: &DecisionFinished) {
+        self.phase = Phase::Terminal { outcome: fact.outcome, refusal: fact.refusal };
+    }
+}
+
 /// How far a decision is. Source: DESIGN §4.3.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -293,7 +337,7 @@ impl Run {
         }
     }
 
-    fn watched(&self) -> impl Iterator<Item = InstanceId> {
+    pub(crate) fn watched(&self) -> impl Iterator<Item = InstanceId> {
         let decisions = self.decisions.values().filter_map(|decision| match decision.phase {
             Phase::Started { holder, .. } | Phase::Uncertain { holder, .. } => Some(holder),
             Phase::Prepared | Phase::Terminal { .. } => None,

@@ -16,6 +16,10 @@ use super::state::{Run, State};
 use super::work::Work;
 use super::{Answer, Decided, lease, pause, run};
 
+/// After its intent, how long an action may wait for its executor. One that has not begun by then is never begun, so that
+/// the time after which absence can be proven covers every action that was (RULINGS 1).
+pub const BEGIN_WITHIN: Millis = Millis::from_secs(2);
+
 /// Bytes that the outcome of one crossing may need: receipt, checkpoint, pause, capability and end of the run, each in
 /// a block of its own, and a reading for each effect.
 pub(super) fn outcome_reserve(step: &StepFacts) -> u32 {
@@ -64,7 +68,7 @@ pub(super) fn begin(
     let reserve = outcome_reserve(step);
     check_space(state, reserve, cx)?;
     let delivery = cx.fresh.delivery;
-    let late = Millis(step.limit.0.saturating_add(run.admitted.settle.0));
+    let late = Millis(BEGIN_WITHIN.0.saturating_add(step.limit.0).saturating_add(run.admitted.settle.0));
     work.push(StepIntent {
         run: run.id(),
         step: step.clone(),
@@ -163,7 +167,8 @@ fn may_commit(run: &Run, step: &StepFacts, kind: CheckpointKind, verified: &Veri
     };
     let identified = match verified.identity_status {
         // After a takeover the identity is what was proven before the crossing; it is not read again.
-        IdentityStatus::Verified | IdentityStatus::NotRequired | IdentityStatus::Unverified => true,
+        IdentityStatus::Unverified => run.crossing.is_some(),
+        IdentityStatus::Verified | IdentityStatus::NotRequired => true,
         IdentityStatus::Mismatch => false,
     };
     let proven = engine_does_it && identified && all_confirmed(step, verified);
@@ -171,7 +176,7 @@ fn may_commit(run: &Run, step: &StepFacts, kind: CheckpointKind, verified: &Veri
         CheckpointKind::Engine => run.delivery_state() == DeliveryState::Delivered && proven,
         CheckpointKind::Read => !step.acts && run.crossing.is_none() && proven,
         CheckpointKind::Skipped => step.skippable && !step.consequential && run.crossing.is_none(),
-        CheckpointKind::Human | CheckpointKind::Reconciled => false,
+        CheckpointKind::Human | CheckpointKind::Outside | CheckpointKind::Reconciled => false,
     }
 }
 
@@ -195,7 +200,9 @@ pub(super) fn checkpoint(
     // What a person completed was not the engine's delivery, even where an earlier one of the engine's is named.
     let engine_did_it = match kind {
         CheckpointKind::Engine | CheckpointKind::Reconciled => true,
-        CheckpointKind::Read | CheckpointKind::Human | CheckpointKind::Skipped => false,
+        CheckpointKind::Read | CheckpointKind::Human | CheckpointKind::Outside | CheckpointKind::Skipped => {
+            false
+        }
     };
     let checkpoint = Checkpoint {
         run: work.run.id(),

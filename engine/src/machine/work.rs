@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use protocol::decision::Action;
 use protocol::delivery::{ReceiptOutcome, Settlement};
-use protocol::event::{DecisionFinished, DecisionOutcome, Entry, Event, Under};
+use protocol::event::{DecisionFinished, Entry, Event, Under};
 use protocol::ids::{LeaseToken, Seq};
 use protocol::pause::Reason;
 use protocol::time::Deadline;
@@ -131,41 +131,11 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
                     Action::Reject | Action::Continue | Action::Skip | Action::Reconcile => {}
                 }
             }
-            run.decisions.insert(
-                recorded.key.clone(),
-                Decision {
-                    id: recorded.decision,
-                    run: recorded.run,
-                    pause: recorded.pause,
-                    attention: recorded.attention.clone(),
-                    request: recorded.request,
-                    capability: recorded.capability,
-                    action: recorded.action,
-                    disposition: recorded.disposition,
-                    author: recorded.author.clone(),
-                    at: entry.time,
-                    phase: Phase::Terminal { outcome: DecisionOutcome::Completed, refusal: None },
-                },
-            );
+            run.decisions.insert(recorded.key.clone(), Decision::recorded(recorded, entry.time));
         }
         Event::DecisionPrepared(prepared) => {
             renew(run, &prepared.under);
-            run.decisions.insert(
-                prepared.key.clone(),
-                Decision {
-                    id: prepared.decision,
-                    run: prepared.run,
-                    pause: prepared.pause,
-                    attention: prepared.attention.clone(),
-                    request: prepared.request,
-                    capability: prepared.capability,
-                    action: prepared.action,
-                    disposition: prepared.disposition,
-                    author: prepared.author.clone(),
-                    at: entry.time,
-                    phase: Phase::Prepared,
-                },
-            );
+            run.decisions.insert(prepared.key.clone(), Decision::prepared(prepared, entry.time));
         }
         Event::DecisionStarted(started) => {
             renew(run, &started.under);
@@ -208,7 +178,7 @@ pub(super) fn apply(run: &mut Run, entry: &Entry) {
 
 fn finish(run: &mut Run, finished: &DecisionFinished) {
     if let Some(decision) = run.decisions.get_mut(&finished.key) {
-        decision.phase = Phase::Terminal { outcome: finished.outcome, refusal: finished.refusal };
+        decision.finish(finished);
     }
 }
 

@@ -12,7 +12,9 @@ use protocol::event::{CheckpointKind, StepFacts};
 use protocol::ids::{DeliveryId, LeaseToken, RunId};
 use protocol::pause::{Category, IdentityStatus, Reason};
 use protocol::refusal::Refusal;
+use protocol::time::Deadline;
 
+use crate::machine::step::BEGIN_WITHIN;
 use crate::machine::{Answer, Run};
 
 use super::engine::Engine;
@@ -210,17 +212,16 @@ impl<'e> Driver<'e> {
         let Some(action) = &step.action else { return Err(Refusal::InvalidBundle.into()) };
         // The arguments as the bundle has them; the parameters that fill them are bound by the run's own digest.
         let digest = self.inputs.digest(&protocol::canonical_json::bytes_of(action.args.expose()));
+        // Read before the intent, so that it is over before the journalled time after which absence can be proven.
+        let begin_before = self.engine.clock.now().after(BEGIN_WITHIN);
         let begun = self.engine.submit(Command::BeginStep {
             run: self.run,
             token: self.token,
             step: facts.clone(),
             action: digest,
         })?;
-        let delivery = match begun {
-            Answer::Deliver { delivery } => delivery,
-            answer => return stopped(answer),
-        };
-        let (outcome, reason, evidence) = match self.call(step, Some(delivery))? {
+        let Answer::Deliver { delivery } = begun else { return stopped(begun) };
+        let (outcome, reason, evidence) = match self.call(step, Some((delivery, begin_before)))? {
             Ok(report) => {
                 let evidence: Option<MacDigest> = report.seen.as_deref().map(|seen| self.inputs.digest(seen));
                 (report.outcome, Reason::AnswerUnclear, evidence)
@@ -256,14 +257,15 @@ impl<'e> Driver<'e> {
     fn call(
         &self,
         step: &Step,
-        delivery: Option<DeliveryId>,
+        crossing: Option<(DeliveryId, Deadline)>,
     ) -> Result<Result<ActReport, CallError>, EngineError> {
         let Some(action) = &step.action else { return Err(Refusal::InvalidBundle.into()) };
+        let (delivery, begin_before) = crossing.unzip();
         let Ok(args) = self.inputs.bind(&action.args, delivery.as_ref()) else {
             return Ok(Err(CallError::NotBegun));
         };
         let bound = BoundAction { args, time_limit: Duration::from_millis(action.limit.0), delivery };
-        Ok(self.engine.executors.act(&action.executor, bound))
+        Ok(self.engine.executors.act(&action.executor, bound, begin_before))
     }
 
     /// Postconditions and effects by independent reads, then the checkpoint.
@@ -312,10 +314,7 @@ impl<'e> Driver<'e> {
             kind,
             verified,
         })?;
-        match answer {
-            Answer::Committed { .. } => Ok(Flow::On),
-            answer => stopped(answer),
-        }
+        if matches!(answer, Answer::Committed { .. }) { Ok(Flow::On) } else { stopped(answer) }
     }
 
     fn stop(&self, facts: &StepFacts, finding: Finding) -> Result<Flow, EngineError> {
@@ -354,10 +353,10 @@ impl<'e> Driver<'e> {
             recheck: false,
             author,
         })?;
-        match answer {
-            Answer::Leased { token, .. } => Ok(token),
-            answer => stopped(answer).and(Err(Refusal::RunPaused.into())),
+        if let Answer::Leased { token, .. } = answer {
+            return Ok(token);
         }
+        stopped(answer).and(Err(Refusal::RunPaused.into()))
     }
 
     fn release(&self) -> Result<(), EngineError> {

@@ -13,11 +13,11 @@ use protocol::canonical_json;
 use protocol::capability::CapabilityKey;
 use protocol::command::{Command, LiveFinding, StartRun};
 use protocol::decision::{Action, DecidedVia, DecisionRequest};
-use protocol::event::Author;
+use protocol::event::{Author, DecisionOutcome};
 use protocol::ids::{AttentionId, InstanceId, LeaseToken, RequestId, RunId, Seq};
 use protocol::projection::{AttentionItem, DecisionView, RunView};
 use protocol::refusal::Refusal;
-use protocol::time::Millis;
+use protocol::time::{Deadline, Millis};
 use serde_json::Value;
 
 use crate::machine::{Answer, Decision, LiveFacts, MachineLimits, Run};
@@ -141,12 +141,17 @@ impl Engine {
     /// the folder cannot be used.
     pub fn open(options: EngineOptions) -> Result<Self, EngineError> {
         let home = Home::new(&options.home, Arc::clone(&options.vfs));
-        home.create().map_err(|source| EngineError::Home { what: "the home folder", source })?;
+        home.create().map_err(|(what, source)| EngineError::Home { what, source })?;
         let fresh = || options.ids.fresh().map_err(|source| EngineError::Home { what: "randomness", source });
         let instance = InstanceId(fresh()?);
         let liveness = journal::lock::Liveness::create(Arc::clone(home.vfs()), &home.live(), instance)
             .map_err(|source| EngineError::Home { what: "the liveness lock", source })?;
         let clock = Arc::clone(&options.clock);
+        if journal_is_gone(&home)
+            .map_err(|source| EngineError::Home { what: "the journal's folder", source })?
+        {
+            return Err(EngineError::JournalGone);
+        }
         let opened = journal::open(
             Arc::clone(&options.vfs),
             &home.journal(),
@@ -169,12 +174,13 @@ impl Engine {
             limits: options.limits,
             counted: Counted::default(),
             since_recorded: 0,
+            since_snapshot: 0,
             reaped: false,
         };
         let journal = opened.start(from, shell)?;
         Ok(Self {
             journal,
-            executors: ExecutorThread::new(options.deployment, options.hook),
+            executors: ExecutorThread::new(options.deployment, options.hook, Arc::clone(&options.clock)),
             home,
             clock: options.clock,
             ids: options.ids,
@@ -215,6 +221,9 @@ impl Engine {
         if !problems.is_empty() {
             return Err(super::bundle::BundleError::Problems(problems).into());
         }
+        if !inputs::serves(self.executors.deployment(), &bundle.workflow) {
+            return Err(Refusal::ExecutorMissing.into());
+        }
         let parameters =
             protocol::bundle::check_parameters(bundle.workflow.parameters(), &request.parameters)
                 .map_err(EngineError::Parameters)?;
@@ -251,9 +260,10 @@ impl Engine {
             },
             content,
         )?;
-        match answer {
-            Answer::Started { run, replayed } => Ok(Started { run, replayed }),
-            answer => Err(unexpected(answer)),
+        if let Answer::Started { run, replayed } = answer {
+            Ok(Started { run, replayed })
+        } else {
+            Err(unexpected(answer))
         }
     }
 
@@ -304,10 +314,11 @@ impl Engine {
         let inputs = self.inputs(&run)?;
         let limit = inputs.workflow().step(run.cursor.step()).map_or(Millis::from_secs(30), Step::limit);
         let answer = self.submit(Command::Acquire { run: id, limit, recheck, author: author.clone() })?;
-        match answer {
-            Answer::Leased { token, .. } => Driver::new(self, id, token, inputs).go(true)?,
-            Answer::Paused { .. } | Answer::Finished { .. } => {}
-            answer => return Err(unexpected(answer)),
+        if let Answer::Leased { token, .. } = answer {
+            Driver::new(self, id, token, inputs).go(true)?;
+            self.snapshot_if_due()?;
+        } else if !matches!(answer, Answer::Paused { .. } | Answer::Finished { .. }) {
+            return Err(unexpected(answer));
         }
         self.run(id)
     }
@@ -321,26 +332,31 @@ impl Engine {
         let (answer, next) = self.decide_only(request, author)?;
         match next {
             Next::Nothing => {}
-            Next::GoOn(token) => {
-                let run = answer.decision.run;
-                if let Some(open) = self.open_run(run)? {
-                    let inputs = self.inputs(&open)?;
-                    self.go_on_with(run, token, inputs)?;
-                }
-            }
+            Next::GoOn(token) => self.quietly(self.go_on(&answer.decision, token))?,
             Next::PickUp => {
-                let recheck = answer.decision.outcome == protocol::event::DecisionOutcome::NotDelivered;
+                // Only the pause that this decision settled may be checked again for it, not a later one of the run.
+                let settled = answer.decision.outcome == DecisionOutcome::NotDelivered;
+                let recheck = settled && self.is_open(&answer.decision.attention_id)?;
                 self.quietly(self.pick_up(answer.decision.run, author, recheck))?;
             }
         }
         Ok(answer)
     }
 
-    /// The decision is recorded whatever becomes of the run afterwards; what stops the run is the run's to tell.
-    fn go_on_with(&self, run: RunId, token: LeaseToken, inputs: Inputs) -> Result<(), EngineError> {
-        self.quietly(Driver::new(self, run, token, inputs).go(false))
+    /// Drives the run on under the lease that a decision kept. A continue has just read everything that earlier steps left
+    /// behind; the others have not.
+    fn go_on(&self, decision: &DecisionView, token: LeaseToken) -> Result<(), EngineError> {
+        let Some(open) = self.open_run(decision.run)? else { return Ok(()) };
+        let inputs = self.inputs(&open)?;
+        Driver::new(self, decision.run, token, inputs).go(decision.action != Action::Continue)
     }
 
+    fn is_open(&self, attention: &AttentionId) -> Result<bool, EngineError> {
+        let id = attention.clone();
+        Ok(self.journal.query(move |shell| shell.state.attention.contains_key(&id))?)
+    }
+
+    /// The decision is recorded whatever becomes of the run afterwards; what stops the run is the run's to tell.
     fn quietly<T>(&self, result: Result<T, EngineError>) -> Result<(), EngineError> {
         match result {
             Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
@@ -358,24 +374,37 @@ impl Engine {
             let live = self.live_for(&request.attention_id)?;
             let command =
                 Command::Decide { request: request.clone(), author: author.clone(), may_preempt: true };
-            match self.journal.submit(Request { command, live, content: None, run: None })? {
-                Answer::Decided { decision, replayed, .. } => {
-                    let next = match decision.action {
-                        Action::Continue | Action::Skip | Action::Reconcile => Next::PickUp,
-                        Action::Reject | Action::Teach | Action::Escalate => Next::Nothing,
-                    };
-                    return Ok((recorded(&decision, replayed)?, next));
-                }
-                Answer::CarryOut { token, decision, run } => return self.carry_out(token, &decision, &run),
-                // A reject has asked a live holder to stand down; it waits for that, but not for ever.
-                Answer::Refused(Refusal::Busy)
-                    if request.action == Action::Reject
-                        && !deadline.has_passed(&self.clock.now(), self.clock.now().wall) =>
-                {
-                    self.clock.sleep(Duration::from_millis(50));
-                }
-                answer => return Err(unexpected(answer)),
+            let answer = self.journal.submit(Request { command, live, content: None, run: None })?;
+            if let Answer::Decided { decision, replayed, .. } = &answer {
+                let next = if decision.action.needs_executor() { Next::PickUp } else { Next::Nothing };
+                return Ok((recorded(decision, *replayed)?, next));
             }
+            if let Answer::CarryOut { token, decision, run } = &answer {
+                return self.carry_out(*token, decision, run);
+            }
+            let waits = request.action == Action::Reject && answer == Answer::Refused(Refusal::Busy);
+            if !waits || !self.becomes_free(&request.attention_id, deadline)? {
+                return Err(unexpected(answer));
+            }
+        }
+    }
+
+    /// Waits until nobody holds the lease of this item's run, but not beyond `deadline`: a reject has asked its holder to
+    /// stand down. It looks and writes nothing.
+    fn becomes_free(&self, attention: &AttentionId, deadline: Deadline) -> Result<bool, EngineError> {
+        loop {
+            let now = self.clock.now();
+            if deadline.has_passed(&now, now.wall) {
+                return Ok(false);
+            }
+            let id = attention.clone();
+            let held = self
+                .journal
+                .query(move |shell| shell.state.pause(&id).is_some_and(|(run, _)| run.lease.is_some()))?;
+            if !held {
+                return Ok(true);
+            }
+            self.clock.sleep(Duration::from_millis(50));
         }
     }
 
@@ -396,16 +425,10 @@ impl Engine {
                 finding: LiveFinding::NotVerified,
             },
         };
-        match self.submit(command)? {
-            Answer::Decided { decision, replayed, token } => {
-                let next = match token {
-                    Some(token) => Next::GoOn(token),
-                    None => Next::PickUp,
-                };
-                Ok((recorded(&decision, replayed)?, next))
-            }
-            answer => Err(unexpected(answer)),
-        }
+        let answer = self.submit(command)?;
+        let Answer::Decided { decision, replayed, token } = answer else { return Err(unexpected(answer)) };
+        let next = token.map_or(Next::PickUp, Next::GoOn);
+        Ok((recorded(&decision, replayed)?, next))
     }
 
     fn judge(&self, decision: &Decision, run: &Run) -> Result<LiveFinding, ProbeError> {
@@ -495,6 +518,13 @@ impl Engine {
         Ok(())
     }
 
+    /// As [`Engine::record_state`], once enough has happened for a snapshot: a process that lives long and dies suddenly
+    /// leaves one, too.
+    pub(super) fn snapshot_if_due(&self) -> Result<(), EngineError> {
+        let since = self.journal.query(|shell| shell.since_snapshot)?;
+        if since >= self.snapshot_every { self.record_state() } else { Ok(()) }
+    }
+
     /// Records the digest of the state as it is now, if anything happened since the last one.
     ///
     /// # Errors
@@ -503,7 +533,7 @@ impl Engine {
         let (since, through, state) = self.journal.query(|shell| {
             let through = Seq(shell.state.next.0.saturating_sub(1));
             let due = shell.since_recorded > 0 || shell.counted.pending();
-            (shell.since_recorded, through, due.then(|| shell.state.clone()))
+            (shell.since_snapshot, through, due.then(|| shell.state.clone()))
         })?;
         let Some(state) = state else { return Ok(()) };
         let snapshot = if since >= self.snapshot_every {
@@ -519,10 +549,8 @@ impl Engine {
 
     pub(super) fn submit(&self, command: Command) -> Result<Answer, EngineError> {
         let request = Request { command, live: LiveFacts::default(), content: None, run: None };
-        match self.journal.submit(request)? {
-            Answer::Refused(refusal) => Err(refusal.into()),
-            answer => Ok(answer),
-        }
+        let answer = self.journal.submit(request)?;
+        if let Answer::Refused(refusal) = answer { Err(refusal.into()) } else { Ok(answer) }
     }
 
     pub(super) fn open_run(&self, run: RunId) -> Result<Option<Run>, EngineError> {
@@ -610,4 +638,16 @@ fn unexpected(answer: Answer) -> EngineError {
         | Answer::CarryOut { .. }
         | Answer::Decided { .. } => Refusal::WrongPhase.into(),
     }
+}
+
+/// Whether the home once had a journal and has none now. Its key is made after its first segment, so a key without any
+/// segment means that the journal was lost or taken away; a new one would forget what was done.
+fn journal_is_gone(home: &Home) -> std::io::Result<bool> {
+    if !keys::exists(home)? {
+        return Ok(false);
+    }
+    let folder = home.journal();
+    let segments = home.vfs().exists(&folder)?
+        && home.vfs().list(&folder)?.iter().any(|name| name.ends_with(journal::SEGMENT_SUFFIX));
+    Ok(!segments)
 }

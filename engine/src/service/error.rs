@@ -5,6 +5,7 @@ use protocol::bundle::Problem;
 use protocol::refusal::{Refusal, RefusalCode};
 
 use super::bundle::BundleError;
+use super::codec::CodecError;
 use super::keys::KeyError;
 
 /// Why a call on the engine failed.
@@ -19,6 +20,9 @@ pub enum EngineError {
     /// The parameters do not fit the bundle's declaration.
     #[error("the parameters do not fit: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Parameters(Vec<Problem>),
+    /// The home has a key, so it had a journal, and the journal is not there.
+    #[error("this home has a key and no journal: its journal was lost or taken away")]
+    JournalGone,
     /// The journal did not open.
     #[error("{0}")]
     Open(#[from] OpenError),
@@ -28,6 +32,9 @@ pub enum EngineError {
     /// The journal could not be read.
     #[error("{0}")]
     Read(#[from] ReadError),
+    /// A record is of a newer opjournal, or does not decode.
+    #[error("{0}")]
+    Codec(#[from] CodecError),
     /// The capability key cannot be used.
     #[error("{0}")]
     Key(#[from] KeyError),
@@ -64,7 +71,13 @@ impl EngineError {
             }
             Self::Append(AppendError::Poisoned(_)) => Some(RefusalCode::Poisoned),
             Self::Append(AppendError::DiskFull) => Some(RefusalCode::DiskFull),
-            Self::Append(_) | Self::Open(_) | Self::Read(_) | Self::NoOperator | Self::Home { .. } => None,
+            Self::Append(_)
+            | Self::JournalGone
+            | Self::Open(_)
+            | Self::Read(_)
+            | Self::Codec(_)
+            | Self::NoOperator
+            | Self::Home { .. } => None,
         }
     }
 }

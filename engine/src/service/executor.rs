@@ -1,7 +1,8 @@
 //! The owner thread: executors are built, used and dropped on it, and only exact requests reach it.
 //!
 //! A request that is still queued when its time is over is withdrawn and was never begun; one that is running when its
-//! time is over is *lost*: whether it acted is not known. The difference is settled by one atomic exchange.
+//! time is over is *lost*: whether it acted is not known. The difference is settled by one atomic exchange. An action that
+//! crosses a delivery boundary is begun before the moment that its intent allows, or never.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use protocol::time::Deadline;
+
 use super::ports::{
-    ActReport, BoundAction, BoundCheck, Boundary, BoundaryHook, Executor, ExecutorFactory, Reading, Verdict,
+    ActReport, BoundAction, BoundCheck, Boundary, BoundaryHook, Clock, Executor, ExecutorFactory, Reading,
 };
 
 #[cfg(feature = "http")]
@@ -76,14 +79,24 @@ pub enum CallError {
 }
 
 enum Call {
-    Check(BoundCheck, mpsc::SyncSender<Result<Reading, CallError>>),
-    Act(BoundAction, mpsc::SyncSender<Result<ActReport, CallError>>),
+    Check(BoundCheck, mpsc::Sender<News<Reading>>),
+    Act(BoundAction, mpsc::Sender<News<ActReport>>),
+}
+
+/// What the owner thread tells a waiting caller.
+enum News<T> {
+    /// Its turn has come; from now on its own time limit runs.
+    Begun,
+    /// It is over.
+    Done(Result<T, CallError>),
 }
 
 struct Job {
     kind: String,
     call: Call,
     stage: Arc<AtomicU8>,
+    /// After this it may not be begun any more.
+    begin_before: Option<Deadline>,
 }
 
 const QUEUED: u8 = 0;
@@ -94,14 +107,15 @@ const WITHDRAWN: u8 = 2;
 pub struct ExecutorThread {
     deployment: Deployment,
     hook: BoundaryHook,
+    clock: Arc<dyn Clock>,
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
 }
 
 impl ExecutorThread {
     /// A handle; nothing is started yet.
     #[must_use]
-    pub fn new(deployment: Deployment, hook: BoundaryHook) -> Self {
-        Self { deployment, hook, jobs: Mutex::new(None) }
+    pub fn new(deployment: Deployment, hook: BoundaryHook, clock: Arc<dyn Clock>) -> Self {
+        Self { deployment, hook, clock, jobs: Mutex::new(None) }
     }
 
     /// The deployment behind it.
@@ -117,24 +131,29 @@ impl ExecutorThread {
     pub fn check(&self, kind: &str, check: BoundCheck) -> Result<Reading, CallError> {
         let limit = check.time_limit;
         (self.hook)(Boundary::BeforeCheck);
-        let (reply, answer) = mpsc::sync_channel(1);
-        let result = self.call(kind, Call::Check(check, reply), &answer, limit);
+        let (reply, answer) = mpsc::channel();
+        let result = self.call(kind, Call::Check(check, reply), &answer, limit, None);
         (self.hook)(Boundary::AfterCheck);
         result
     }
 
-    /// Acts, at most once.
+    /// Acts, at most once, and not after `begin_before`.
     ///
     /// # Errors
     /// [`CallError`]. Only [`CallError::NotBegun`] says that nothing was delivered.
-    pub fn act(&self, kind: &str, action: BoundAction) -> Result<ActReport, CallError> {
+    pub fn act(
+        &self,
+        kind: &str,
+        action: BoundAction,
+        begin_before: Option<Deadline>,
+    ) -> Result<ActReport, CallError> {
         let limit = action.time_limit;
         let writes = action.delivery.is_some();
         if writes {
             (self.hook)(Boundary::BeforeAct);
         }
-        let (reply, answer) = mpsc::sync_channel(1);
-        let result = self.call(kind, Call::Act(action, reply), &answer, limit);
+        let (reply, answer) = mpsc::channel();
+        let result = self.call(kind, Call::Act(action, reply), &answer, limit, begin_before);
         if writes {
             (self.hook)(Boundary::AfterAct);
         }
@@ -145,30 +164,32 @@ impl ExecutorThread {
         &self,
         kind: &str,
         call: Call,
-        answer: &mpsc::Receiver<Result<T, CallError>>,
+        answer: &mpsc::Receiver<News<T>>,
         limit: Duration,
+        begin_before: Option<Deadline>,
     ) -> Result<T, CallError> {
         let stage = Arc::new(AtomicU8::new(QUEUED));
-        let job = Job { kind: kind.to_owned(), call, stage: Arc::clone(&stage) };
-        self.send(job)?;
-        match answer.recv_timeout(limit.saturating_add(OVERTIME)) {
-            Ok(result) => return result,
-            Err(RecvTimeoutError::Disconnected) => return Err(CallError::Failed),
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        if stage.load(Ordering::Acquire) == QUEUED {
-            // Its turn has not come; the one before it may be slow. Wait for the turn, then for the call itself.
-            let waited = answer.recv_timeout(QUEUE_LIMIT);
-            if let Ok(result) = waited {
-                return result;
-            }
+        self.send(Job { kind: kind.to_owned(), call, stage: Arc::clone(&stage), begin_before })?;
+        let mut news = answer.recv_timeout(QUEUE_LIMIT);
+        if matches!(news, Err(RecvTimeoutError::Timeout)) {
             if stage.compare_exchange(QUEUED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return Err(CallError::NotBegun);
             }
+            // Begun in this very moment: the thread says so before it does anything else.
+            news = answer.recv_timeout(QUEUE_LIMIT);
         }
-        // Begun and overdue: the thread is given up, so that later calls are not queued behind it.
-        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Err(CallError::Lost)
+        if matches!(news, Ok(News::Begun)) {
+            news = answer.recv_timeout(limit.saturating_add(OVERTIME));
+        }
+        match news {
+            Ok(News::Done(result)) => result,
+            Err(RecvTimeoutError::Disconnected) => Err(CallError::Failed),
+            Ok(News::Begun) | Err(RecvTimeoutError::Timeout) => {
+                // Begun and overdue: the thread is given up, so that later calls are not queued behind it.
+                *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                Err(CallError::Lost)
+            }
+        }
     }
 
     fn send(&self, job: Job) -> Result<(), CallError> {
@@ -178,9 +199,10 @@ impl ExecutorThread {
             None => {
                 let (sender, receiver) = mpsc::channel();
                 let deployment = self.deployment.clone();
+                let clock = Arc::clone(&self.clock);
                 thread::Builder::new()
                     .name("opjournal-executor".into())
-                    .spawn(move || own(&deployment, &receiver))
+                    .spawn(move || own(&deployment, clock.as_ref(), &receiver))
                     .map_err(|_| CallError::NotBegun)?;
                 jobs.insert(sender)
             }
@@ -190,40 +212,20 @@ impl ExecutorThread {
 }
 
 /// The owner thread's life: builds each kind at its first use and keeps it.
-fn own(deployment: &Deployment, jobs: &mpsc::Receiver<Job>) {
+fn own(deployment: &Deployment, clock: &dyn Clock, jobs: &mpsc::Receiver<Job>) {
     let mut executors: BTreeMap<String, Box<dyn Executor>> = BTreeMap::new();
     while let Ok(job) = jobs.recv() {
         if job.stage.compare_exchange(QUEUED, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_err() {
             continue;
         }
-        if !executors.contains_key(&job.kind) {
-            let built = deployment
-                .factory(&job.kind)
-                .and_then(|factory| catch_unwind(AssertUnwindSafe(|| factory.build())).ok())
-                .and_then(Result::ok);
-            if let Some(executor) = built {
-                executors.insert(job.kind.clone(), executor);
-            }
-        }
-        let Some(executor) = executors.get_mut(&job.kind) else {
-            refuse(job.call);
-            continue;
-        };
+        let executor = executor_for(deployment, &mut executors, &job.kind);
+        // Judged last, with everything built: what follows is the call itself.
+        let now = clock.now();
+        let in_time = job.begin_before.is_none_or(|deadline| !deadline.has_passed(&now, now.wall));
+        let executor = executor.filter(|_| in_time);
         let survived = match job.call {
-            Call::Check(check, reply) => {
-                let result = catch_unwind(AssertUnwindSafe(|| executor.check(&check)));
-                let survived = result.is_ok();
-                // A caller that has gone away reads no answer; that is its affair.
-                let _ =
-                    reply.send(Ok(result.unwrap_or(Reading { verdict: Verdict::Unreadable, seen: None })));
-                survived
-            }
-            Call::Act(action, reply) => {
-                let result = catch_unwind(AssertUnwindSafe(|| executor.act(&action)));
-                let survived = result.is_ok();
-                let _ = reply.send(result.map_err(|_| CallError::Failed));
-                survived
-            }
+            Call::Check(check, reply) => serve(executor, &reply, |executor| executor.check(&check)),
+            Call::Act(action, reply) => serve(executor, &reply, |executor| executor.act(&action)),
         };
         if !survived {
             executors.remove(&job.kind);
@@ -231,13 +233,33 @@ fn own(deployment: &Deployment, jobs: &mpsc::Receiver<Job>) {
     }
 }
 
-fn refuse(call: Call) {
-    match call {
-        Call::Check(_, reply) => {
-            let _ = reply.send(Err(CallError::NotBegun));
-        }
-        Call::Act(_, reply) => {
-            let _ = reply.send(Err(CallError::NotBegun));
-        }
+fn executor_for<'e>(
+    deployment: &Deployment,
+    executors: &'e mut BTreeMap<String, Box<dyn Executor>>,
+    kind: &str,
+) -> Option<&'e mut Box<dyn Executor>> {
+    if !executors.contains_key(kind) {
+        let factory = deployment.factory(kind)?;
+        let built = catch_unwind(AssertUnwindSafe(|| factory.build())).ok().and_then(Result::ok)?;
+        executors.insert(kind.to_owned(), built);
     }
+    executors.get_mut(kind)
+}
+
+/// Answers one call; false when the executor panicked in it and must be built anew.
+fn serve<T>(
+    executor: Option<&mut Box<dyn Executor>>,
+    reply: &mpsc::Sender<News<T>>,
+    call: impl FnOnce(&mut dyn Executor) -> T,
+) -> bool {
+    // A caller that has gone away hears no answer; that is its affair.
+    let Some(executor) = executor else {
+        let _ = reply.send(News::Done(Err(CallError::NotBegun)));
+        return true;
+    };
+    let _ = reply.send(News::Begun);
+    let result = catch_unwind(AssertUnwindSafe(|| call(executor.as_mut())));
+    let survived = result.is_ok();
+    let _ = reply.send(News::Done(result.map_err(|_| CallError::Failed)));
+    survived
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use journal::{ReadError, Reader};
+use journal::Reader;
 use protocol::event::{Event, RunAdmitted};
 use protocol::ids::{RunId, Seq};
 use protocol::projection::RunView;
@@ -19,28 +19,31 @@ use super::project;
 pub fn finished(reader: &Reader, run: RunId) -> Result<Option<RunView>, EngineError> {
     let mut admitted: Option<(Seq, UnixMillis, RunAdmitted)> = None;
     for seq in reader.lookup(&codec::run_lookup(run))? {
-        let Ok(Some(entry)) = codec::entry(&reader.read(seq)?) else { continue };
-        match entry.event {
-            Event::RunAdmitted(found) if found.run == run => admitted = Some((seq, entry.time, found)),
-            Event::RunFinished(finished) if finished.run == run => {
-                let Some((from, at, admitted)) = &admitted else { continue };
-                let checkpoints = checkpoints(reader, run, *from, seq)?;
-                return Ok(Some(project::finished_run(admitted, *at, checkpoints, &finished)));
-            }
-            _ => {}
+        let Some(entry) = codec::entry(&reader.read(seq)?)? else { continue };
+        if let Event::RunFinished(finished) = &entry.event
+            && finished.run == run
+        {
+            let Some((from, at, admitted)) = &admitted else { continue };
+            let checkpoints = checkpoints(reader, run, *from, seq)?;
+            return Ok(Some(project::finished_run(admitted, *at, checkpoints, finished)));
+        }
+        if let Event::RunAdmitted(found) = entry.event
+            && found.run == run
+        {
+            admitted = Some((seq, entry.time, found));
         }
     }
     Ok(None)
 }
 
-fn checkpoints(reader: &Reader, run: RunId, from: Seq, to: Seq) -> Result<u32, ReadError> {
+fn checkpoints(reader: &Reader, run: RunId, from: Seq, to: Seq) -> Result<u32, EngineError> {
     let mut count = 0_u32;
     for record in reader.from(from)? {
         let record = record?;
         if record.seq >= to {
             break;
         }
-        if let Ok(Some(entry)) = codec::entry(&record)
+        if let Some(entry) = codec::entry(&record)?
             && let Event::Checkpoint(checkpoint) = &entry.event
             && checkpoint.run == run
         {
@@ -63,22 +66,17 @@ pub fn all_finished(reader: &Reader) -> Result<Vec<RunView>, EngineError> {
     let mut open: BTreeMap<RunId, Open> = BTreeMap::new();
     let mut ended = Vec::new();
     for record in reader.from(Seq(0))? {
-        let Ok(Some(entry)) = codec::entry(&record?) else { continue };
-        match entry.event {
-            Event::RunAdmitted(admitted) => {
-                open.insert(admitted.run, Open { at: entry.time, admitted, checkpoints: 0 });
-            }
-            Event::Checkpoint(checkpoint) => {
-                if let Some(run) = open.get_mut(&checkpoint.run) {
-                    run.checkpoints = run.checkpoints.saturating_add(1);
-                }
-            }
-            Event::RunFinished(finished) => {
-                if let Some(run) = open.remove(&finished.run) {
-                    ended.push(project::finished_run(&run.admitted, run.at, run.checkpoints, &finished));
-                }
-            }
-            _ => {}
+        let Some(entry) = codec::entry(&record?)? else { continue };
+        if let Event::RunAdmitted(admitted) = entry.event {
+            open.insert(admitted.run, Open { at: entry.time, admitted, checkpoints: 0 });
+        } else if let Event::Checkpoint(checkpoint) = &entry.event
+            && let Some(run) = open.get_mut(&checkpoint.run)
+        {
+            run.checkpoints = run.checkpoints.saturating_add(1);
+        } else if let Event::RunFinished(finished) = &entry.event
+            && let Some(run) = open.remove(&finished.run)
+        {
+            ended.push(project::finished_run(&run.admitted, run.at, run.checkpoints, finished));
         }
     }
     Ok(ended)

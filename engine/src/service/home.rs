@@ -94,19 +94,19 @@ impl Home {
     /// Makes the folders, mode 0700.
     ///
     /// # Errors
-    /// As the system gives them.
-    pub fn create(&self) -> io::Result<()> {
-        for folder in [
-            self.root.clone(),
-            self.live(),
-            self.keys(),
-            self.snapshots(),
-            self.bundles(),
-            self.root.join("evidence"),
+    /// As the system gives them, with the folder in words.
+    pub fn create(&self) -> Result<(), (&'static str, io::Error)> {
+        for (what, folder) in [
+            ("the home folder", self.root.clone()),
+            ("the home's `live` folder", self.live()),
+            ("the home's `keys` folder", self.keys()),
+            ("the home's `snapshots` folder", self.snapshots()),
+            ("the home's `bundles` folder", self.bundles()),
+            ("the home's `evidence` folder", self.root.join("evidence")),
         ] {
-            self.vfs.create_dir_all(&folder)?;
+            self.vfs.create_dir_all(&folder).map_err(|error| (what, error))?;
         }
-        self.vfs.sync_dir(&self.root)
+        self.vfs.sync_dir(&self.root).map_err(|error| ("the home folder", error))
     }
 
     /// Writes a file durably, whole or not at all. Mode 0600.

@@ -41,6 +41,18 @@ pub enum KeyError {
     Io(#[from] io::Error),
 }
 
+/// Whether anything stands in the key's place.
+///
+/// # Errors
+/// As the system gives them.
+pub(super) fn exists(home: &Home) -> io::Result<bool> {
+    match home.vfs().inspect(&home.keys().join(FILE)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Loads the key and refuses one that is missing, of another length, readable by others, or a symbolic link.
 ///
 /// # Errors

@@ -100,8 +100,11 @@ pub fn effective_operator() -> Option<Operator> {
         Some(name) => name,
         // Accounts of a directory service are not in the file; `id` asks the same database as the C library.
         None => {
-            let output =
-                std::process::Command::new("/usr/bin/id").args(["-un", &uid.to_string()]).output().ok()?;
+            let output = std::process::Command::new("/usr/bin/id")
+                .env_clear()
+                .args(["-un", &uid.to_string()])
+                .output()
+                .ok()?;
             output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()?
         }
     };

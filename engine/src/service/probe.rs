@@ -13,7 +13,7 @@ use protocol::pause::{Category, IdentityStatus, Reason};
 use protocol::refusal::Refusal;
 use protocol::time::Millis;
 
-use crate::machine::Run;
+use crate::machine::{Run, lineage};
 
 use super::executor::{CallError, ExecutorThread};
 use super::home::Home;
@@ -166,7 +166,7 @@ impl Probe<'_> {
     /// Whether everything that earlier steps left behind still reads as it did: each confirmed effect, and the last
     /// step's postconditions. They are re-read, never re-performed. Relative postconditions cannot be proved again.
     pub(super) fn retained(&self) -> Result<Option<(Category, Reason)>, ProbeError> {
-        if !self.lineage_is_whole() {
+        if !lineage::is_proven(self.run) {
             return Err(ProbeError::Refused(Refusal::StateDiverged));
         }
         for link in &self.run.lineage {
@@ -193,6 +193,7 @@ impl Probe<'_> {
             CheckpointKind::Engine
             | CheckpointKind::Read
             | CheckpointKind::Human
+            | CheckpointKind::Outside
             | CheckpointKind::Reconciled => true,
             CheckpointKind::Skipped => false,
         });
@@ -210,54 +211,48 @@ impl Probe<'_> {
         Ok(None)
     }
 
-    /// Whether each checkpoint names its parent, in step order, under the run's bundle version. The digests bind the
-    /// parameters.
-    fn lineage_is_whole(&self) -> bool {
-        let mut parent = None;
-        self.run.lineage.iter().zip(0_u32..).all(|(link, index)| {
-            let whole =
-                link.parent == parent && link.index == index && link.bundle == self.run.admitted.bundle;
-            parent = Some(link.digest);
-            whole
-        })
-    }
-
     /// What the live state shows for a decision that needs it.
     pub(super) fn judge(&self, action: Action, step: &Step, index: u32) -> Result<LiveFinding, ProbeError> {
         match action {
             Action::Skip => Ok(match self.guard(step)? {
-                Guard::Unmet => LiveFinding::GuardUnmet,
+                // What earlier steps left behind is read again here, for the run goes on from this.
+                Guard::Unmet if self.retained()?.is_none() => LiveFinding::GuardUnmet,
                 Guard::Holds => LiveFinding::GuardHolds,
-                Guard::Unreadable => LiveFinding::NotVerified,
+                Guard::Unmet | Guard::Unreadable => LiveFinding::NotVerified,
             }),
             Action::Continue | Action::Reconcile => self.judge_done(action, step, index),
             Action::Reject | Action::Teach | Action::Escalate => Ok(LiveFinding::NotVerified),
         }
     }
 
+    /// Whether everything beside the effects is as a person's finished step declares it: the record is the one that was
+    /// captured at the halt, its postconditions hold, and nothing of earlier steps is lost.
+    fn is_as_declared(&self, step: &Step, index: u32, identity: Identity) -> Result<bool, ProbeError> {
+        let proven = match identity.status {
+            IdentityStatus::NotRequired | IdentityStatus::Verified => true,
+            IdentityStatus::Mismatch | IdentityStatus::Unverified => false,
+        };
+        let captured = self.run.pause.as_ref().and_then(|pause| pause.opened.identity);
+        let same_record = captured.is_none() || captured == identity.digest;
+        Ok(proven && same_record && self.postconditions(step, index)?.is_none() && self.retained()?.is_none())
+    }
+
     fn judge_done(&self, action: Action, step: &Step, index: u32) -> Result<LiveFinding, ProbeError> {
         let effects = self.effects(step, Millis(0))?;
         let every = |status: EffectStatus| effects.iter().all(|reading| reading.status == status);
-        // A reconcile needs an independent read: a screen alone proves nothing.
-        let independent = action != Action::Reconcile || !effects.is_empty();
-        if independent && every(EffectStatus::Confirmed) {
+        // A reconcile needs an independent read, and that is enough: a screen alone proves nothing, and what it shows by now
+        // takes nothing back. What it left open is read when the run goes on.
+        let settled = match action {
+            Action::Reconcile => !effects.is_empty(),
+            Action::Continue | Action::Skip | Action::Reject | Action::Teach | Action::Escalate => true,
+        };
+        if settled && every(EffectStatus::Confirmed) {
             let identity = self.identity(step)?;
-            let proven = match identity.status {
-                IdentityStatus::NotRequired | IdentityStatus::Verified => true,
-                IdentityStatus::Mismatch | IdentityStatus::Unverified => false,
-            };
-            let captured = self.run.pause.as_ref().and_then(|pause| pause.opened.identity);
-            let same_record = captured.is_none() || captured == identity.digest;
-            if proven
-                && same_record
-                && self.postconditions(step, index)?.is_none()
-                && self.retained()?.is_none()
-            {
-                // The checkpoint of a person's step carries the identity as captured at the halt.
+            if action == Action::Reconcile || self.is_as_declared(step, index, identity)? {
                 return Ok(LiveFinding::Verified(Verified {
                     effects,
                     identity_status: identity.status,
-                    identity: captured.or(identity.digest),
+                    identity: identity.digest,
                 }));
             }
         }

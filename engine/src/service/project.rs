@@ -1,6 +1,6 @@
 //! Views of runs, pauses and decisions, built from the state or from recorded events. No rule lives here.
 
-use protocol::event::{DecisionOutcome, Entry, Event, RunAdmitted, RunFinished};
+use protocol::event::{Entry, Event, RunAdmitted, RunFinished};
 use protocol::ids::IdempotencyKey;
 use protocol::outcome::{AgentOutcome, RecordChanged, RunState};
 use protocol::projection::{AttentionItem, AttentionStatus, CapabilityView, Counts, DecisionView, RunView};
@@ -155,43 +155,18 @@ pub fn decision(decision: &Decision) -> Option<DecisionView> {
 pub fn decision_from(key: &IdempotencyKey, entries: &[Entry]) -> Option<Decision> {
     let mut found: Option<Decision> = None;
     for entry in entries {
-        match &entry.event {
-            Event::DecisionRecorded(recorded) if recorded.key == *key => {
-                found = Some(Decision {
-                    id: recorded.decision,
-                    run: recorded.run,
-                    pause: recorded.pause,
-                    attention: recorded.attention.clone(),
-                    request: recorded.request,
-                    capability: recorded.capability,
-                    action: recorded.action,
-                    disposition: recorded.disposition,
-                    author: recorded.author.clone(),
-                    at: entry.time,
-                    phase: Phase::Terminal { outcome: DecisionOutcome::Completed, refusal: None },
-                });
-            }
-            Event::DecisionPrepared(prepared) if prepared.key == *key => {
-                found = Some(Decision {
-                    id: prepared.decision,
-                    run: prepared.run,
-                    pause: prepared.pause,
-                    attention: prepared.attention.clone(),
-                    request: prepared.request,
-                    capability: prepared.capability,
-                    action: prepared.action,
-                    disposition: prepared.disposition,
-                    author: prepared.author.clone(),
-                    at: entry.time,
-                    phase: Phase::Prepared,
-                });
-            }
-            Event::DecisionFinished(finished) if finished.key == *key => {
-                if let Some(decision) = &mut found {
-                    decision.phase = Phase::Terminal { outcome: finished.outcome, refusal: finished.refusal };
-                }
-            }
-            _ => {}
+        if let Event::DecisionRecorded(fact) = &entry.event
+            && fact.key == *key
+        {
+            found = Some(Decision::recorded(fact, entry.time));
+        } else if let Event::DecisionPrepared(fact) = &entry.event
+            && fact.key == *key
+        {
+            found = Some(Decision::prepared(fact, entry.time));
+        } else if let (Event::DecisionFinished(fact), Some(decision)) = (&entry.event, &mut found)
+            && fact.key == *key
+        {
+            decision.finish(fact);
         }
     }
     found

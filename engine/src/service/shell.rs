@@ -11,11 +11,12 @@ use protocol::event::{Entry, Event, RefusalsCounted, RunAdmitted};
 use protocol::ids::{
     AttentionId, DecisionId, DeliveryId, IdempotencyKey, InstanceId, JournalId, PauseId, RunId, Seq,
 };
+use protocol::pause::Reason;
 use protocol::refusal::Refusal;
 use protocol::time::{Millis, UnixMillis};
 
 use crate::machine::{
-    self, Answer, Context, Decision, Facts, FreshIds, LiveFacts, MachineLimits, Phase, RecordedAttention,
+    self, Answer, Context, Decision, Facts, FreshIds, LiveFacts, MachineLimits, RecordedAttention,
     RecordedRequest, State,
 };
 
@@ -48,6 +49,8 @@ pub(super) struct Shell {
     pub(super) counted: Counted,
     /// Events folded since the last recorded state.
     pub(super) since_recorded: u64,
+    /// Events folded since the last recorded state that has a snapshot.
+    pub(super) since_snapshot: u64,
     /// Whether this process has removed the liveness files of the dead.
     pub(super) reaped: bool,
 }
@@ -61,6 +64,9 @@ pub(super) struct Counted {
 
 /// Zero space that is wanted beside the promised outcomes: a large step's own promise and its block.
 const NEW_WORK_ROOM: u64 = 128 * 1024;
+
+/// Space that a block of ordinary records may take.
+const ORDINARY_BLOCK_BYTES: u64 = 4096;
 
 const COUNTED_EVERY: Millis = Millis::from_secs(60);
 
@@ -118,10 +124,10 @@ impl Machine for Shell {
 impl Shell {
     fn fold(&mut self, entry: &Entry) {
         machine::apply(&mut self.state, entry);
-        match entry.event {
-            Event::StateRecorded(_) => self.since_recorded = 0,
-            _ => self.since_recorded = self.since_recorded.saturating_add(1),
-        }
+        let recorded = matches!(entry.event, Event::StateRecorded(_));
+        let snapshot = matches!(&entry.event, Event::StateRecorded(recorded) if recorded.snapshot.is_some());
+        self.since_recorded = if recorded { 0 } else { self.since_recorded.saturating_add(1) };
+        self.since_snapshot = if snapshot { 0 } else { self.since_snapshot.saturating_add(1) };
     }
 
     fn try_decide(&mut self, request: Request, commit: &mut Commit<'_>) -> Result<Answer, Refusal> {
@@ -141,7 +147,8 @@ impl Shell {
             instance: self.instance,
             fresh,
             alive: &alive,
-            key: self.key.as_ref(),
+            // A key that was never journalled signs nothing and verifies nothing.
+            key: self.key.as_ref().filter(|key| self.state.capability_keys.contains(&key.id())),
             facts: &facts,
             live: request.live,
             space_left: commit.space_left(),
@@ -153,8 +160,29 @@ impl Shell {
         }
         let closing = matches!(request.command, Command::RecordState { .. });
         decided.events.extend(self.counted.take(now.wall, closing));
+        if !is_outcome(&request.command) && !decided.events.is_empty() && !self.has_room(commit) {
+            // What is promised to work in flight is not spent on anything else (RULINGS 7).
+            return Ok(match decided.answer {
+                Answer::Refused(refusal) => Answer::Refused(refusal),
+                Answer::Recorded if closing => Answer::Recorded,
+                Answer::Recorded
+                | Answer::Started { .. }
+                | Answer::Leased { .. }
+                | Answer::Paused { .. }
+                | Answer::Deliver { .. }
+                | Answer::Committed { .. }
+                | Answer::Finished { .. }
+                | Answer::CarryOut { .. }
+                | Answer::Decided { .. } => Answer::Refused(Refusal::DiskFull),
+            });
+        }
         self.append(&decided.events, now.wall, commit)?;
         Ok(decided.answer)
+    }
+
+    /// Whether a block of ordinary records still leaves every promised outcome its space.
+    fn has_room(&self, commit: &Commit<'_>) -> bool {
+        commit.space_left() >= self.state.reserved_bytes().saturating_add(ORDINARY_BLOCK_BYTES)
     }
 
     /// Pushes events and folds them. All or none: their drafts are made before the first is pushed.
@@ -211,18 +239,7 @@ impl Shell {
         };
         let mut alive = BTreeSet::from([self.instance]);
         let Some(run) = run else { return alive };
-        let decisions = run.decisions.values().filter_map(|decision| match decision.phase {
-            Phase::Started { holder, .. } | Phase::Uncertain { holder, .. } => Some(holder),
-            Phase::Prepared | Phase::Terminal { .. } => None,
-        });
-        let asked = run
-            .lease
-            .map(|lease| lease.holder)
-            .into_iter()
-            .chain(run.crossing.as_ref().map(|crossing| crossing.holder))
-            .chain(run.stand_down)
-            .chain(decisions);
-        for instance in asked {
+        for instance in run.watched() {
             if !alive.contains(&instance) && self.lives(instance) {
                 alive.insert(instance);
             }
@@ -302,16 +319,10 @@ impl Shell {
             .map(|run| run.admitted.clone());
         let admitted: Option<RunAdmitted> = match open {
             Some(admitted) => Some(admitted),
-            None => {
-                read_events(&codec::request_lookup(id), commit)?.into_iter().find_map(|entry| {
-                    match entry.event {
-                        Event::RunAdmitted(admitted) if admitted.request.as_ref() == Some(id) => {
-                            Some(admitted)
-                        }
-                        _ => None,
-                    }
-                })
-            }
+            None => read_events(&codec::request_lookup(id), commit)?.into_iter().find_map(|entry| {
+                let Event::RunAdmitted(admitted) = entry.event else { return None };
+                (admitted.request.as_ref() == Some(id)).then_some(admitted)
+            }),
         };
         Ok(admitted.map(|admitted| RecordedRequest {
             run: admitted.run,
@@ -327,6 +338,25 @@ impl Shell {
     pub(super) fn count_refusal(&mut self) {
         let now = self.clock.now().wall;
         self.counted.add(now);
+    }
+}
+
+/// Whether a command records what became of work that was taken on before, for which space is reserved.
+fn is_outcome(command: &Command) -> bool {
+    match command {
+        Command::RecordReceipt { .. }
+        | Command::CommitStep { .. }
+        | Command::Stop { .. }
+        | Command::FinishDecision { .. }
+        | Command::LoseDecision { .. }
+        | Command::Release { .. } => true,
+        Command::StartRun(_)
+        | Command::Cancel { .. }
+        | Command::Acquire { .. }
+        | Command::BeginStep { .. }
+        | Command::Decide { .. }
+        | Command::RegisterKey { .. }
+        | Command::RecordState { .. } => false,
     }
 }
 
@@ -353,18 +383,13 @@ fn recorded_attention(
     commit: &mut Commit<'_>,
 ) -> Result<Option<RecordedAttention>, Refusal> {
     let run = read_events(&codec::attention_lookup(attention), commit)?.into_iter().find_map(|entry| {
-        match entry.event {
-            Event::PauseOpened(opened) if opened.attention == *attention => Some(opened.run),
-            _ => None,
-        }
+        let Event::PauseOpened(opened) = entry.event else { return None };
+        (opened.attention == *attention).then_some(opened.run)
     });
     let Some(run) = run else { return Ok(None) };
     let run_rejected =
-        read_events(&codec::run_lookup(run), commit)?.into_iter().any(|entry| match entry.event {
-            Event::RunFinished(finished) => {
-                finished.run == run && finished.reason == protocol::pause::Reason::Rejected
-            }
-            _ => false,
+        read_events(&codec::run_lookup(run), commit)?.into_iter().any(|entry| {
+            matches!(entry.event, Event::RunFinished(finished) if finished.run == run && finished.reason == Reason::Rejected)
         });
     Ok(Some(RecordedAttention { run_rejected }))
 }

@@ -34,7 +34,7 @@ impl View {
         let reader = Reader::open(Arc::clone(home.vfs()), &home.journal(), SystemClock::new().boot_id())?;
         let (mut state, from) = snapshot::newest(&home, &reader);
         for record in reader.from(from)? {
-            if let Ok(Some(entry)) = codec::entry(&record?) {
+            if let Some(entry) = codec::entry(&record?)? {
                 machine::apply(&mut state, &entry);
             }
         }

@@ -28,7 +28,13 @@ impl Vfs for OsVfs {
             Mode::ReadWrite => options.write(true),
             Mode::ReadWriteCreate => options.write(true).create(true).mode(PRIVATE_FILE),
         };
-        Ok(Box::new(OsFile(options.open(path)?)))
+        // A pipe or a device in a file's place must not make anybody wait; for a regular file the flag means nothing.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        let file = options.open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Box::new(OsFile(file)))
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {

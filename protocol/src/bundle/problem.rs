@@ -65,7 +65,7 @@ codes!(
         AttendedWithAction = "attended_with_action",
         /// Nothing in the step can be checked.
         NothingToVerify = "nothing_to_verify",
-        /// A consequential write has no effect that an independent read verifies.
+        /// A write has no effect that an independent read verifies.
         NoVerifier = "no_verifier",
         /// A consequential step may not be skipped.
         ConsequentialSkip = "consequential_skip",

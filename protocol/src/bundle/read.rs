@@ -220,6 +220,7 @@ fn check_step(step: &Object<'_>, attended: Option<Attended>, problems: &mut Prob
     let inner = |field, inner| step.get(field).and_then(|value| value.get(inner)).and_then(Value::as_str);
     let consequential = step.get("consequential").and_then(Value::as_bool) == Some(true);
     let verified = items("effects").iter().any(|effect| effect.get("verify").is_some());
+    let attested = items("effects").iter().any(|effect| effect.get("attested").is_some());
     let mut add = |at: &At<'_>, code, message: &str| {
         problems.add::<()>(at, code, message);
     };
@@ -259,11 +260,18 @@ fn check_step(step: &Object<'_>, attended: Option<Attended>, problems: &mut Prob
                 );
             }
         }
-        Some(EffectClass::Write) if consequential && !verified => add(
+        Some(EffectClass::Write) if attended == Some(Attended::Always) => {}
+        Some(EffectClass::Write) if !verified => add(
             &at.name("effects"),
             ProblemCode::NoVerifier,
-            "A consequential write needs an effect with `verify`: an independent read \
-             that shows it happened.",
+            "A write needs an effect with `verify`: an independent read that shows it happened, \
+             for nothing else can settle it when its answer is lost.",
+        ),
+        Some(EffectClass::Write) if attested => add(
+            &at.name("effects"),
+            ProblemCode::NotAllowedHere,
+            "No read can settle an effect that only a person can attest; \
+             declare it in a step that a person always does.",
         ),
         Some(EffectClass::Write) | None => {}
     }

@@ -62,6 +62,7 @@ fn base() -> Value {
                 "attended": "on_halt",
                 "action": {"executor": "command", "effect_class": "write", "args": {}},
                 "guard": {"check": {"executor": "http", "args": {}}, "on_unmet": "skip"},
+                "effects": [{"id": "tidied", "verify": {"executor": "http", "args": {}}}],
                 "consequential": false
             }
         ]
@@ -216,6 +217,8 @@ fn bad_workflows() -> Vec<Row> {
         ("never, without an action", vec![("/steps/2/action", Value::Null)], vec![("/steps/2/action", Code::MissingField)], Refuses),
         ("consequential write without effects", vec![("/steps/2/effects", Value::Null)], vec![("/steps/2/effects", Code::NoVerifier)], Refuses),
         ("consequential write, attested only", vec![("/steps/2/effects", json!([{"id": "note", "attested": true}]))], vec![("/steps/2/effects", Code::NoVerifier)], Refuses),
+        ("write with an attested effect", vec![("/steps/2/effects", json!([{"id": "note", "verify": check()}, {"id": "word", "attested": true}]))], vec![("/steps/2/effects", Code::NotAllowedHere)], CannotSay),
+        ("write without effects that matters to nobody", vec![("/steps/2/effects", Value::Null), ("/steps/2/consequential", json!(false))], vec![("/steps/2/effects", Code::NoVerifier)], CannotSay),
         ("consequential and skippable", vec![("/steps/2/guard/on_unmet", json!("skip"))], vec![("/steps/2/guard/on_unmet", Code::ConsequentialSkip)], Refuses),
         ("always, consequential and skippable", vec![("/steps/1/guard", json!({"check": check(), "on_unmet": "skip"}))], vec![("/steps/1/guard/on_unmet", Code::ConsequentialSkip)], Refuses),
         ("consequential read", vec![("/steps/0/consequential", json!(true))], vec![("/steps/0/consequential", Code::ConsequentialRead)], Refuses),
@@ -354,7 +357,7 @@ fn what_is_left_out_gets_its_default() {
 #[test]
 fn the_machine_gets_the_facts_of_a_step() {
     let workflow = Workflow::from_value(&base()).unwrap();
-    assert_eq!((workflow.step_count(), workflow.effect_count()), (4, 3));
+    assert_eq!((workflow.step_count(), workflow.effect_count()), (4, 4));
     let facts: Vec<_> = (0..4).map(|index| workflow.facts(index).unwrap()).collect();
     let shown: Vec<_> = facts
         .iter()
@@ -377,7 +380,7 @@ fn the_machine_gets_the_facts_of_a_step() {
         .collect();
     assert_eq!(
         counts,
-        [(0, 1, 0, 0, 0, 30_000), (1, 0, 1, 1, 1, 30_000), (2, 0, 0, 1, 0, 600_000), (3, 0, 0, 0, 0, 30_000)]
+        [(0, 1, 0, 0, 0, 30_000), (1, 0, 1, 1, 1, 30_000), (2, 0, 0, 1, 0, 600_000), (3, 0, 0, 1, 0, 30_000)]
     );
 }
 

@@ -79,6 +79,27 @@ fn pointer_or_root(pointer: &str) -> &str {
 /// # Errors
 /// The first problem, as [`JsonFault`] lists them.
 pub fn parse_strict(bytes: &[u8], max_bytes: usize) -> Result<Value, JsonProblem> {
+    parse(bytes, max_bytes, Numbers::Exact)
+}
+
+/// As [`parse_strict`], for what somebody else's program wrote: numbers of any size are taken as they are. That a name
+/// stands twice is refused all the same, for such a text says two things at once.
+/// # Errors
+/// The first problem, as [`JsonFault`] lists them.
+pub fn parse_foreign(bytes: &[u8], max_bytes: usize) -> Result<Value, JsonProblem> {
+    parse(bytes, max_bytes, Numbers::Any)
+}
+
+/// Which numbers are accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// Those whose canonical forms are equal exactly when they are.
+    Exact,
+    /// Every one.
+    Any,
+}
+
+fn parse(bytes: &[u8], max_bytes: usize, numbers: Numbers) -> Result<Value, JsonProblem> {
     let at_root = |fault| JsonProblem { pointer: String::new(), fault };
     if bytes.len() > max_bytes {
         return Err(at_root(JsonFault::TooLarge));
@@ -90,7 +111,7 @@ pub fn parse_strict(bytes: &[u8], max_bytes: usize) -> Result<Value, JsonProblem
     if text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
         return Err(at_root(JsonFault::Empty));
     }
-    let mut place = Place { parts: Vec::new(), fault: None };
+    let mut place = Place { parts: Vec::new(), fault: None, numbers };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match (StrictValue { place: &mut place }).deserialize(&mut deserializer) {
         Ok(value) => deserializer.end().map(|()| value).map_err(|_| at_root(JsonFault::TrailingData)),
@@ -146,6 +167,7 @@ enum Part {
 struct Place {
     parts: Vec<Part>,
     fault: Option<JsonFault>,
+    numbers: Numbers,
 }
 
 impl Place {
@@ -202,21 +224,25 @@ impl<'de> Visitor<'de> for StrictValue<'_> {
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > MAX_INTEGER.unsigned_abs() {
+        if value > MAX_INTEGER.unsigned_abs() && self.place.numbers == Numbers::Exact {
             return Err(self.place.refuse(JsonFault::NumberRange));
         }
         Ok(Value::Number(value.into()))
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
-        if value.unsigned_abs() > MAX_INTEGER.unsigned_abs() {
+        if value.unsigned_abs() > MAX_INTEGER.unsigned_abs() && self.place.numbers == Numbers::Exact {
             return Err(self.place.refuse(JsonFault::NumberRange));
         }
         Ok(Value::Number(value.into()))
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        match normal_float(value) {
+        let taken = normal_float(value).or_else(|| match self.place.numbers {
+            Numbers::Exact => None,
+            Numbers::Any => Number::from_f64(value),
+        });
+        match taken {
             Some(number) => Ok(Value::Number(number)),
             None => Err(self.place.refuse(JsonFault::NumberRange)),
         }

@@ -10,10 +10,12 @@ use protocol::event::{DecisionOutcome, Event, StepFacts};
 use protocol::ids::RunId;
 use protocol::time::Millis;
 
+use crate::machine::step::BEGIN_WITHIN;
+
 use super::bench::{A, B, Bench, LIMIT, SETTLE, acting, attended, readings, verified, word};
 use crate::machine::{Answer, Phase};
 
-const OVER: Millis = Millis(LIMIT.0 + SETTLE.0);
+const OVER: Millis = Millis(BEGIN_WITHIN.0 + LIMIT.0 + SETTLE.0);
 /// Long enough for the lease to run out, which is later than [`OVER`].
 const OVERDUE: Millis = Millis(31_000);
 

@@ -8,6 +8,8 @@ use protocol::ids::RunId;
 use protocol::pause::Category;
 use protocol::time::Millis;
 
+use crate::machine::step::BEGIN_WITHIN;
+
 use super::bench::{A, B, Bench, acting, attended, author, finding, readings, verified, word};
 
 fn cancel(bench: &mut Bench, run: RunId) -> alloc::string::String {
@@ -82,7 +84,7 @@ fn a_delivery_under_way_is_never_rewritten() {
         );
         bench.dies(A);
         assert_eq!(cancel(&mut bench, run), "paused", "{case}");
-        bench.passes(Millis(1_500));
+        bench.passes(Millis(BEGIN_WITHIN.0 + 1_500));
         let carried = bench.carried_out(run, Action::Reconcile, "reconcile");
         let at = bench.state.next;
         assert_eq!(word(&bench.finish(run, carried, settled)), want, "{case}");

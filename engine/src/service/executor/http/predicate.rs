@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use protocol::canonical_json::parse_foreign;
 use serde_json::{Number, Value, json};
 
 use super::exchange::Answer;
@@ -164,7 +165,10 @@ impl Expectation {
         if !wants_json {
             return Some(None);
         }
-        serde_json::from_slice(&answer.body).ok().filter(|_| !encoded).map(Some)
+        // A text that names a member twice says two things at once, and one whose end nothing announced may be cut.
+        let body = parse_foreign(&answer.body, answer.body.len()).ok()?;
+        let whole = framed || body.is_object() || body.is_array();
+        (whole && !encoded).then_some(Some(body))
     }
 
     fn verdict(&self, answer: &Answer, body: Option<&Value>) -> Verdict {
