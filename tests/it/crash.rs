@@ -22,7 +22,7 @@ use crate::support::scenario::{Bench, Scenario, THREE_STEPS, TRIAGE, named};
 /// Fewer points than this mean that the harness has gone blind.
 const POINTS_LEAST: usize = 60;
 /// Cases with two kills, for each scenario.
-const DOUBLE_KILLS: usize = 12;
+const DOUBLE_KILLS: usize = 30;
 /// So that the same pairs are drawn each time; `OPJOURNAL_CRASH_SEED` draws others.
 const SEED: u64 = 20_260_131;
 

@@ -13,7 +13,7 @@ use crate::support::host::Host;
 use crate::support::journal_events::entries;
 use crate::support::judge;
 use crate::support::operator::Operator;
-use crate::support::process::{Ended, HANG, text};
+use crate::support::process::{Ended, HANG, Running, text};
 use crate::support::scenario::{Bench, THREE_STEPS, TRIAGE};
 
 /// A lease that runs out soon after its step's own time limit.
@@ -29,12 +29,7 @@ fn a_holder_that_was_stopped_beyond_its_lease_loses_it_and_writes_nothing_more()
     let second = until_free(&bench);
     assert_eq!(second.exit, Some(4), "the second process drives the run to its pause: {second}");
 
-    let before = entries(&bench.home).len();
-    stopped.signal(Signal::CONT);
-    let fenced = stopped.wait().must_exit(75);
-    assert_eq!(fenced.code(), "fenced", "{fenced}");
-    only_its_refusal(&bench, before);
-
+    wakes_up_fenced(&bench, stopped);
     let mut operator = Operator::undisturbed(&bench);
     operator.lead();
     judge::all_done_once(&bench, &operator.asked);
@@ -42,18 +37,9 @@ fn a_holder_that_was_stopped_beyond_its_lease_loses_it_and_writes_nothing_more()
 
 #[test]
 fn a_holder_that_was_stopped_before_its_delivery_is_never_assumed_not_to_have_acted() {
-    let bench = Bench::new(&THREE_STEPS);
-    let mut stopped = short_lease(&bench).stop_at("before act#1").start();
-    stopped.wait_until_stopped();
-    let second = until_free(&bench);
-    assert_eq!(second.exit, Some(3), "the delivery is uncertain: {second}");
-    let uncertain = entries(&bench.home).into_iter().find_map(|entry| {
-        let Event::DeliveryUncertain(uncertain) = entry.event else { return None };
-        Some(uncertain.reason)
-    });
-    assert_eq!(uncertain, Some(Reason::LeaseExpired));
+    let (bench, stopped) = stopped_at("before act#1");
 
-    // Nothing is there, and much time has passed, but the stopped process may still act.
+    // Nothing is there, and much time passes, but the stopped process may still act.
     let item = bench.item();
     for attempt in 0.. {
         let key = format!("a-reconcile-too-soon-{attempt}");
@@ -65,19 +51,49 @@ fn a_holder_that_was_stopped_before_its_delivery_is_never_assumed_not_to_have_ac
         }
         assert!(attempt < 10, "the time never passes: {refused}");
     }
-    assert!(bench.clinic.actuations().is_empty());
 
-    // It does act, and its receipt is refused.
+    // It comes too late to act, and its receipt is refused.
+    wakes_up_fenced(&bench, stopped);
+    assert!(bench.clinic.actuations().is_empty(), "an action began long after its intent");
+    let mut operator = Operator::undisturbed(&bench);
+    operator.lead();
+    judge::all_done_once(&bench, &operator.asked);
+}
+
+#[test]
+fn a_holder_that_was_stopped_before_its_receipt_is_reconciled_without_it() {
+    let (bench, stopped) = stopped_at("after act#1");
+    let item = bench.item();
+    let arguments = bench.decide_live_arguments(&item, "reconcile", "the-reconcile-of-it");
+    bench.call(&arguments).run().must_exit(4);
+    wakes_up_fenced(&bench, stopped);
+    let mut operator = Operator::undisturbed(&bench);
+    operator.lead();
+    judge::all_done_once(&bench, &operator.asked);
+}
+
+/// A process that was stopped in its first delivery, and whose lease was then lost to a second one.
+fn stopped_at(place: &str) -> (Bench, Running) {
+    let bench = Bench::new(&THREE_STEPS);
+    let mut stopped = short_lease(&bench).stop_at(place).start();
+    stopped.wait_until_stopped();
+    let second = until_free(&bench);
+    assert_eq!(second.exit, Some(3), "the delivery is uncertain: {second}");
+    let uncertain = entries(&bench.home).into_iter().find_map(|entry| {
+        let Event::DeliveryUncertain(uncertain) = entry.event else { return None };
+        Some(uncertain.reason)
+    });
+    assert_eq!(uncertain, Some(Reason::LeaseExpired));
+    (bench, stopped)
+}
+
+/// The stopped process goes on: its next write is refused, and nothing of it is written.
+fn wakes_up_fenced(bench: &Bench, stopped: Running) {
     let before = entries(&bench.home).len();
     stopped.signal(Signal::CONT);
     let fenced = stopped.wait().must_exit(75);
     assert_eq!(fenced.code(), "fenced", "{fenced}");
-    only_its_refusal(&bench, before);
-    assert_eq!(bench.clinic.actuations().get("first"), Some(&1));
-
-    let mut operator = Operator::undisturbed(&bench);
-    operator.lead();
-    judge::all_done_once(&bench, &operator.asked);
+    only_its_refusal(bench, before);
 }
 
 #[test]

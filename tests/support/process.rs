@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use serde_json::Value;
 
 /// Catches a hang: far beyond what any command takes, also on a busy machine.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
+pub(crate) const HANG: Duration = Duration::from_secs(60);
 /// Between two looks at something that changes soon.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
