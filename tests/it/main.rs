@@ -17,6 +17,6 @@ mod events_doc;
 mod golden_events;
 mod machine;
 mod reader;
-mod two_processes;
 #[path = "../support/mod.rs"]
 mod support;
+mod two_processes;
