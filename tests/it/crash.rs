@@ -15,13 +15,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use protocol::event::Event;
+
+use crate::support::journal_events::entries;
 use crate::support::judge;
 use crate::support::operator::Operator;
+use crate::support::process::text;
 use crate::support::scenario::{Bench, Scenario, THREE_STEPS, TRIAGE, named};
 
 /// Fewer points than this mean that the harness has gone blind.
 const POINTS_LEAST: usize = 60;
-/// Cases with two kills, for each scenario.
+/// How far the second kill moves along the way back from an uncertain delivery.
+const WAY_BACK: usize = 70;
+/// Further cases with two kills anywhere, for each scenario.
 const DOUBLE_KILLS: usize = 30;
 /// So that the same pairs are drawn each time; `OPJOURNAL_CRASH_SEED` draws others.
 const SEED: u64 = 20_260_131;
@@ -55,6 +61,52 @@ fn a_kill_at_any_point_of_three_writes_and_two_pauses_repeats_nothing_and_loses_
     suite(&THREE_STEPS);
 }
 
+/// What is recorded as it is admitted, without the live state: killed at any of its own points, then repeated.
+#[test]
+fn a_kill_at_any_point_of_what_ends_or_marks_a_pause_records_it_once() {
+    for (action, exit, outcome) in [
+        ("reject", 1, "REJECTED_BY_OPERATOR"),
+        ("cancel", 1, "CANCELED"),
+        ("escalate", 4, ""),
+        ("teach", 4, ""),
+    ] {
+        let mut points = 0;
+        loop {
+            let bench = Bench::new(&TRIAGE);
+            bench.call(&bench.run_arguments()).run().must_exit(4);
+            let item = bench.item();
+            let run = text(&item, "/run");
+            let arguments = match action {
+                "cancel" => vec!["cancel".to_owned(), run.clone()],
+                _ => bench.decide_arguments(&item, action, "the-key-of-the-decision"),
+            };
+            let killed = bench.call(&arguments).kill_at(&points.to_string()).run();
+            let case = format!("{action} at point {points}: {killed}");
+            let repeated = bench.call(&arguments).run();
+            match action {
+                "cancel" => assert!([Some(exit), Some(2)].contains(&repeated.exit), "{case}{repeated}"),
+                _ => assert_eq!(repeated.exit, Some(exit), "{case}{repeated}"),
+            }
+            let again = bench.call(&arguments).run();
+            if action != "cancel" {
+                assert_eq!(again.document()["decision"], repeated.document()["decision"], "{case}");
+                assert_eq!(again.document()["replayed"], true, "{case}");
+            }
+            let shown = bench.call(&["runs", "show", &run]).run().must_exit(exit).document();
+            assert_eq!(text(&shown, "/run/execution_outcome"), outcome, "{case}");
+            let decided = entries(&bench.home).into_iter();
+            let decided = decided.filter(|entry| matches!(entry.event, Event::DecisionRecorded(_))).count();
+            assert_eq!(decided, usize::from(action != "cancel"), "{case}");
+            judge::stands(&bench);
+            if !killed.was_killed() {
+                break;
+            }
+            points += 1;
+        }
+        assert!(points >= 8, "{action} has only {points} points");
+    }
+}
+
 fn suite(scenario: &'static Scenario) {
     let begun = Instant::now();
     let cases = match std::env::var("OPJOURNAL_CRASH_ONLY") {
@@ -63,7 +115,7 @@ fn suite(scenario: &'static Scenario) {
             _ => return,
         },
         Err(_) => {
-            let points = record(scenario);
+            let points = record(scenario, &[]);
             let cases = cases(scenario, &points);
             println!("{}: {} points, {} cases", scenario.name, points.len(), cases.len());
             cases
@@ -75,11 +127,11 @@ fn suite(scenario: &'static Scenario) {
     assert!(failures.is_empty(), "{} of {} cases failed\n\n{shown}", failures.len(), cases.len());
 }
 
-/// A run without a kill: which points there are, in order.
-fn record(scenario: &'static Scenario) -> Vec<String> {
+/// A run that is killed at these points, or not at all: which points there are, in order.
+fn record(scenario: &'static Scenario, kills: &[usize]) -> Vec<String> {
     let bench = Bench::new(scenario);
     let log = bench.file("points");
-    let mut operator = Operator::new(&bench, vec![points_to(&log)], Box::new(|_| {}));
+    let mut operator = Operator::new(&bench, variables(&log, kills), Box::new(|_| {}));
     let run = operator.lead();
     assert_eq!(run["execution_outcome"], "VERIFIED", "{run}\n{}", operator.told);
     judge::all_done_once(&bench, &operator.asked);
@@ -91,11 +143,20 @@ fn record(scenario: &'static Scenario) -> Vec<String> {
 fn cases(scenario: &'static Scenario, points: &[String]) -> Vec<Case> {
     let case =
         |kills: Vec<usize>, torn: bool, name: &String| Case { scenario, kills, torn, name: name.clone() };
-    let mut cases: Vec<Case> =
-        points.iter().enumerate().map(|(index, name)| case(vec![index], false, name)).collect();
+    let mut cases = Vec::new();
+    // The way back from a delivery without a receipt: the resume, the reconcile, and what follows. Where nothing was
+    // delivered, each case waits for the delivery's time limit, so only some of them; they begin first.
+    for (place, every) in [("before act", 6), ("after act", 1)] {
+        let first = points.iter().position(|name| name == place).expect("a delivery");
+        let way = record(scenario, &[first]);
+        let back = way.iter().enumerate().skip(first + 1).take(WAY_BACK).step_by(every);
+        cases.extend(back.map(|(second, name)| case(vec![first, second], false, name)));
+    }
+    cases.extend(points.iter().enumerate().map(|(index, name)| case(vec![index], false, name)));
     let torn = points.iter().enumerate().filter(|(_, name)| written_block(name).is_some());
     cases.extend(torn.map(|(index, name)| case(vec![index], true, name)));
     let seed = std::env::var("OPJOURNAL_CRASH_SEED").map_or(SEED, |seed| seed.parse().expect("a number"));
+    println!("{}: OPJOURNAL_CRASH_SEED={seed}", scenario.name);
     let mut random = Random(seed);
     for _ in 0..DOUBLE_KILLS {
         let first = random.below(points.len());
@@ -104,6 +165,12 @@ fn cases(scenario: &'static Scenario, points: &[String]) -> Vec<Case> {
         cases.push(case(vec![first, second], false, &points[first]));
     }
     cases
+}
+
+fn variables(log: &Path, kills: &[usize]) -> Vec<(&'static str, String)> {
+    let kills: Vec<String> = kills.iter().map(usize::to_string).collect();
+    let points = ("OPJOURNAL_TEST_POINTS", log.display().to_string());
+    vec![points, ("OPJOURNAL_TEST_KILL_AT", kills.join(","))]
 }
 
 fn parse(only: &str) -> Case {
@@ -136,15 +203,13 @@ fn in_parallel(cases: &[Case]) -> Vec<String> {
 fn one(case: &Case) -> Result<(), String> {
     let bench = Bench::new(case.scenario);
     let log = bench.file("points");
-    let kills: Vec<String> = case.kills.iter().map(usize::to_string).collect();
-    let variables = vec![points_to(&log), ("OPJOURNAL_TEST_KILL_AT", kills.join(","))];
     let after_kill = |bench: &Bench| {
         judge::nothing_twice(bench);
         if case.torn {
             tear(&bench.home, lines(&log).last().expect("a point"), |bytes| bytes / 2);
         }
     };
-    let mut operator = Operator::new(&bench, variables, Box::new(after_kill));
+    let mut operator = Operator::new(&bench, variables(&log, &case.kills), Box::new(after_kill));
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let run = operator.lead();
         assert_eq!(run["execution_outcome"], "VERIFIED", "{run}");
@@ -188,10 +253,6 @@ fn written_block(point: &str) -> Option<(&str, u64, u64)> {
     let (offset, bytes) = place.split_once('+')?;
     let (offset, bytes) = (offset.parse::<u64>().ok()?, bytes.parse().ok()?);
     (file.ends_with(".seg") && offset > 0).then_some((file, offset, bytes))
-}
-
-fn points_to(log: &Path) -> (&'static str, String) {
-    ("OPJOURNAL_TEST_POINTS", log.display().to_string())
 }
 
 fn lines(log: &Path) -> Vec<String> {

@@ -170,6 +170,28 @@ fn hosts_that_live_long_share_a_home_with_each_other_and_with_the_program() {
 }
 
 #[test]
+fn a_reject_never_passes_a_holder_that_carries_a_decision_out_and_leaves_no_flag_behind() {
+    let bench = Bench::new(&TRIAGE);
+    bench.call(&bench.run_arguments()).run().must_exit(4);
+    let item = bench.item();
+    bench.do_task(2);
+    let continuing = bench.decide_live_arguments(&item, "continue", "the-key-of-the-continue");
+    let mut holder = bench.call(&continuing).stop_at("before check#1").start();
+    holder.wait_until_stopped();
+    let rejecting = bench.decide_arguments(&item, "reject", "the-key-of-the-reject");
+    let waiting = ["--set-limit", "reject-wait=300ms"];
+    let call = waiting.iter().fold(bench.call(&rejecting), |call, word| call.argument(word));
+    let refused = call.run().must_exit(75);
+    assert_eq!(refused.code(), "busy", "{refused}");
+    // Whoever asked is gone, and what it asked for with it.
+    holder.signal(Signal::CONT);
+    holder.wait().must_exit(0);
+    let late = bench.call(&rejecting).run().must_exit(2);
+    assert_eq!(late.code(), "unknown_attention", "{late}");
+    judge::all_done_once(&bench, &[]);
+}
+
+#[test]
 fn a_cancel_reaches_a_live_holder_before_its_next_delivery() {
     let bench = Bench::new(&TRIAGE);
     bench.call(&bench.run_arguments()).run().must_exit(4);
