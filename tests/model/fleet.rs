@@ -737,7 +737,7 @@ fn finding(category: Category) -> Finding {
 
 fn author() -> Author {
     match Operator::new("operator") {
-        Some(operator) => Author { operator, via: DecidedVia::Script },
+        Some(operator) => Author { operator, via: DecidedVia::Console },
         None => unreachable!("the name is not blank"),
     }
 }

@@ -33,6 +33,13 @@ pub type Judged = Result<(), Violation>;
 
 /// Ends in a violation unless `holds`.
 ///
+/// ```
+/// use opjournal_tests::rule;
+///
+/// assert!(rule(true, || "never said".into()).is_ok());
+/// assert_eq!(rule(false, || "two actuations".into()).map_err(|why| why.to_string()), Err("two actuations".into()));
+/// ```
+///
 /// # Errors
 /// The violation.
 pub fn rule(holds: bool, broken: impl FnOnce() -> String) -> Judged {
