@@ -233,7 +233,8 @@ fn the_story_tells_each_event_then_lineage_and_decisions_and_compares_the_states
     assert!(at("writer epoch 1 begins") < at("is admitted"));
     assert!(lines[at("is admitted")].contains("2026-01-31T09:30:00.000Z  anna (console)"), "{text}");
     assert!(
-        at("step 2 `add-note` is committed: a person did it; the engine verified it") < at("the run ends: VERIFIED")
+        at("step 2 `add-note` is committed: a person did it; the engine verified it")
+            < at("the run ends: VERIFIED")
     );
     assert!(at("the run ends: VERIFIED") < at("lineage of its checkpoints"));
     let first = checkpoint(0, CheckpointKind::Engine, None, None).digest();
