@@ -333,6 +333,8 @@ impl Engine {
         match next {
             Next::Nothing => {}
             Next::GoOn(token) => self.quietly(self.go_on(&answer.decision, token))?,
+            // A run that has ended is found only by a search, and there is nothing to pick up in it.
+            Next::PickUp if self.open_run(answer.decision.run)?.is_none() => {}
             Next::PickUp => {
                 // Only the pause that this decision settled may be checked again for it, not a later one of the run.
                 let settled = answer.decision.outcome == DecisionOutcome::NotDelivered;
