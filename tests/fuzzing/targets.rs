@@ -1,11 +1,11 @@
 //! The fuzz targets: plain functions from any bytes to a verdict. `fuzz/` runs them under libFuzzer; `tests/it/corpus.rs`
 //! runs them over the checked-in corpus and over mutations of it with every test run.
 //!
-//! - [`block`]: a segment's bytes after its header.
-//! - [`recovery`]: a journal's folder after anything happened to its files.
-//! - [`payload`]: the payload of a record of any kind.
-//! - [`machine`]: a fleet of processes, driven by the bytes and judged by the reference model.
-//! - [`documents`]: what comes from outside as JSON: workflows, decision requests, any value.
+//! - `block`: a segment's bytes after its header.
+//! - `recovery`: a journal's folder after anything happened to its files.
+//! - `payload`: the payload of a record of any kind.
+//! - `machine`: a fleet of processes, driven by the bytes and judged by the reference model.
+//! - `documents`: what comes from outside as JSON: workflows, decision requests, any value.
 //!
 //! A broken rule is a [`Violation`](crate::Violation); a panic is one too, and whoever calls reports it.
 
