@@ -42,8 +42,8 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "block", judge: block, mutations: 2_000 },
     Target { name: "canonical_json", judge: canonical_json, mutations: 10_000 },
     Target { name: "decision_request", judge: decision_request, mutations: 10_000 },
-    Target { name: "machine", judge: machine, mutations: 150 },
+    Target { name: "machine", judge: machine, mutations: 100 },
     Target { name: "payload", judge: payload, mutations: 10_000 },
-    Target { name: "recovery", judge: recovery, mutations: 700 },
+    Target { name: "recovery", judge: recovery, mutations: 500 },
     Target { name: "workflow", judge: workflow, mutations: 2_000 },
 ];
