@@ -14,6 +14,8 @@ const THREADS_MAX: usize = 4;
 /// Compares the key table of a segment with the keys of its records as both go by.
 #[derive(Default)]
 pub(crate) struct TableCheck {
+    /// Whether a record has gone by: a segment without one is never closed, and the next would take its name.
+    has_records: bool,
     keys: Vec<Entry>,
     sorted: bool,
     compared: usize,
@@ -24,9 +26,11 @@ impl TableCheck {
     pub(crate) fn note(&mut self, block: &Block<'_>) -> Result<(), BlockFault> {
         match block.header.shape {
             Shape::Records => {
+                self.has_records = true;
                 self.keys.extend(block.keys());
                 Ok(())
             }
+            Shape::Table if !self.has_records => Err(BlockFault::Table),
             Shape::Table => {
                 if !self.sorted {
                     self.keys.sort_unstable();
